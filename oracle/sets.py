@@ -1,0 +1,198 @@
+"""Allowed sets and verdicts.
+
+A language leaves freedom, so an oracle answers with the *set* of results that each element may have. A set has two
+levels: values that must be accepted, and values that only some readings of the text allow (*unspecified*); everything
+else is forbidden. An element without a claim (illegal input, a race) has no verdict on any value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from halfulp.oracle import codes
+from halfulp.oracle.formats import WIDE, Bits, Format
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Ordinals = np.ndarray[Any, np.dtype[np.int64]]
+Range = tuple[Ordinals, Ordinals]
+"""Inclusive ends, as ordinals, one pair for each element; empty where the lower end is above the upper."""
+
+
+class Verdict(IntEnum):
+    """What is said of one result. The order is that of severity."""
+
+    ALLOWED = 0
+    NO_CLAIM = 1
+    UNSPECIFIED = 2
+    FORBIDDEN = 3
+
+
+@dataclass(frozen=True)
+class AllowedSet:
+    """The allowed results of ``n`` elements, one row each.
+
+    Attributes:
+        format: the format of the result.
+        nearest: shape (n,), the correctly rounded (or only) result as a bit pattern.
+        claim: shape (n,), False where nothing is claimed. None: claimed everywhere.
+        member: shape (n,), False where ``nearest`` need not be accepted. None: accepted everywhere.
+        free_nan: where ``nearest`` is an accepted NaN, every NaN is (``reading:3``). False for operations that
+            carry bits.
+        nan: shape (n,), True where any NaN is accepted besides. None: nowhere.
+        ranges: further accepted values, as inclusive ranges of ordinals.
+        unspecified: unspecified values, likewise. A value that is accepted is not unspecified.
+        unspecified_nan: shape (n,), True where a NaN is unspecified. None: nowhere.
+    """
+
+    format: Format
+    nearest: Bits
+    claim: Mask | None = None
+    member: Mask | None = None
+    free_nan: bool = True
+    nan: Mask | None = None
+    ranges: Sequence[Range] = ()
+    unspecified: Sequence[Range] = ()
+    unspecified_nan: Mask | None = None
+
+    def __len__(self) -> int:
+        return len(self.nearest)
+
+    @property
+    def claimed(self) -> Mask:
+        """Shape (n,): True where something is claimed."""
+        return np.ones(len(self), bool) if self.claim is None else self.claim
+
+    @property
+    def accepts_nan(self) -> Mask:
+        """Shape (n,): True where any NaN is accepted."""
+        if not self.format.is_float:
+            return np.zeros(len(self), bool)
+        accepted = np.zeros(len(self), bool) if self.nan is None else self.nan
+        if self.free_nan:
+            near = codes.is_nan(self.format, self.nearest)
+            accepted = accepted | (near if self.member is None else near & self.member)
+        return accepted
+
+    @property
+    def only_unspecified(self) -> Mask:
+        """Shape (n,): True where something is claimed but no value has to be accepted."""
+        if self.member is None:
+            return np.zeros(len(self), bool)
+        some = self.member | self.accepts_nan
+        for low, high in self.ranges:
+            some = some | (low <= high)
+        return self.claimed & ~some
+
+    @property
+    def single(self) -> Mask:
+        """Shape (n,): True where exactly one value is allowed (any NaN counts as one) and none is unspecified."""
+        one = self.claimed if self.member is None else self.claimed & self.member
+        if self.nan is not None:
+            one = one & ~self.nan
+        for low, high in (*self.ranges, *self.unspecified):
+            one = one & (low > high)
+        return one if self.unspecified_nan is None else one & ~self.unspecified_nan
+
+    def take(self, index: Any) -> AllowedSet:
+        """The rows that ``index`` (a mask or positions) selects."""
+
+        def pick(ranges: Sequence[Range]) -> tuple[Range, ...]:
+            return tuple((low[index], high[index]) for low, high in ranges)
+
+        def rows(mask: Mask | None) -> Mask | None:
+            return None if mask is None else mask[index]
+
+        return replace(
+            self,
+            nearest=self.nearest[index],
+            claim=rows(self.claim),
+            member=rows(self.member),
+            nan=rows(self.nan),
+            ranges=pick(self.ranges),
+            unspecified=pick(self.unspecified),
+            unspecified_nan=rows(self.unspecified_nan),
+        )
+
+    def judge(self, got: Bits) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The verdict on each result, as an array of `Verdict` values.
+
+        Args:
+            got: shape (n,), bit patterns in the storage dtype of the format.
+        """
+        same = got == self.nearest
+        if self.member is None and self.claim is None and same.all():
+            return np.zeros(len(self), np.uint8)
+        verdict = np.zeros(len(self), np.uint8)
+        rest = np.flatnonzero(~same) if self.member is None else np.flatnonzero(~(same & self.member))
+        if len(rest):
+            verdict[rest] = self.take(rest)._judge_others(got[rest])
+        if self.claim is not None:
+            verdict[~self.claim] = Verdict.NO_CLAIM
+        return verdict
+
+    def _judge_others(self, got: Bits) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Verdicts where the result is not the accepted nearest one. NaN is tested first."""
+        accepted = np.zeros(len(got), bool)
+        unspecified = np.zeros(len(got), bool)
+        if self.format.is_float:
+            nan = codes.is_nan(self.format, got)
+            accepted |= nan & self.accepts_nan
+            if self.unspecified_nan is not None:
+                unspecified |= nan & self.unspecified_nan
+        if self.ranges or self.unspecified:
+            at = codes.ordinal(self.format, got)
+            for low, high in self.ranges:
+                accepted |= (low <= at) & (at <= high)
+            for low, high in self.unspecified:
+                unspecified |= (low <= at) & (at <= high)
+        return np.where(
+            accepted, Verdict.ALLOWED, np.where(unspecified, Verdict.UNSPECIFIED, Verdict.FORBIDDEN)
+        ).astype(np.uint8)
+
+    def distance(self, got: Bits) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """Steps between neighbouring representable numbers from ``nearest`` to each result (``reading:1``).
+
+        In ulp of the result's format; +0 and -0 are one point. Where either is NaN: 0 if both are, else 2**64 - 1.
+        Meaningless for integers.
+        """
+        return codes.distance(self.format, self.nearest, got)
+
+
+def exactly(
+    fmt: Format, bits: Bits, *, claim: Mask | None = None, carries_bits: bool = False
+) -> AllowedSet:
+    """One value for each element; any NaN where it is a NaN, unless the operation ``carries_bits``."""
+    return AllowedSet(fmt, bits, claim=claim, free_nan=not carries_bits)
+
+
+def point(fmt: Format, bits: Bits, where: Mask | None = None) -> Range:
+    """The range that holds one value; empty where ``where`` is False."""
+    at = codes.ordinal(fmt, bits)
+    return at, at if where is None else np.where(where, at, at - 1)
+
+
+def everything(fmt: Format, where: Mask) -> Range:
+    """All codes but NaN where ``where`` holds; empty elsewhere."""
+    low, high = codes.ordinal_span(fmt)
+    return np.full(len(where), low, np.int64), np.where(where, high, low - 1)
+
+
+def mark_unspecified(allowed: AllowedSet, where: Mask) -> AllowedSet:
+    """The same set, but where ``where`` holds no value is required and every value is unspecified."""
+    if not where.any():
+        return allowed
+    member = ~where if allowed.member is None else allowed.member & ~where
+    nan = None if allowed.nan is None else allowed.nan & ~where
+    ranges = tuple((low, np.where(where, low - 1, high)) for low, high in allowed.ranges)
+    blank = where if allowed.unspecified_nan is None else where | allowed.unspecified_nan
+    if allowed.format.storage == WIDE:
+        raise ValueError("128-bit results are exact only")
+    unspecified = (*allowed.unspecified, everything(allowed.format, where))
+    return replace(
+        allowed, member=member, nan=nan, ranges=ranges, unspecified=unspecified, unspecified_nan=blank
+    )

@@ -1,0 +1,1 @@
+"""Properties: what a conforming backend must satisfy, one test module per chapter of the specification."""
