@@ -135,9 +135,7 @@ class Kernel:
                 case Input():
                     lines.append(f"%{position} = input {value.type.dtype}[{','.join(value.type.dims)}]")
                 case Constant():
-                    lines.append(
-                        f"%{position} = constant {value.dtype} {format_of(value.dtype).hex(value.bits)}"
-                    )
+                    lines.append(f"%{position} = constant {value.dtype} {format_of(value.dtype).hex(value.bits)}")
                 case Apply():
                     args = ", ".join(f"%{arg}" for arg in value.args)
                     attrs = "".join(f" {name}={setting}" for name, setting in value.attrs)

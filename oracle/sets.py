@@ -163,23 +163,30 @@ class AllowedSet:
         return codes.distance(self.format, self.nearest, got)
 
 
-def exactly(
-    fmt: Format, bits: Bits, *, claim: Mask | None = None, carries_bits: bool = False
-) -> AllowedSet:
+def exactly(fmt: Format, bits: Bits, *, claim: Mask | None = None, carries_bits: bool = False) -> AllowedSet:
     """One value for each element; any NaN where it is a NaN, unless the operation ``carries_bits``."""
     return AllowedSet(fmt, bits, claim=claim, free_nan=not carries_bits)
+
+
+def only_where(low: Ordinals | int, high: Ordinals | int, where: Mask) -> Range:
+    """The range where ``where`` holds; empty elsewhere. (``low - 1`` would wrap at the least 64-bit ordinal.)"""
+    return np.where(where, low, np.int64(1)), np.where(where, high, np.int64(0))
+
+
+def _only(where: Mask, low: Ordinals | np.int64, high: Ordinals | np.int64) -> Range:
+    """The range where ``where`` holds, an empty one elsewhere."""
+    return np.where(where, low, 1), np.where(where, high, 0)
 
 
 def point(fmt: Format, bits: Bits, where: Mask | None = None) -> Range:
     """The range that holds one value; empty where ``where`` is False."""
     at = codes.ordinal(fmt, bits)
-    return at, at if where is None else np.where(where, at, at - 1)
+    return (at, at) if where is None else only_where(at, at, where)
 
 
 def everything(fmt: Format, where: Mask) -> Range:
     """All codes but NaN where ``where`` holds; empty elsewhere."""
-    low, high = codes.ordinal_span(fmt)
-    return np.full(len(where), low, np.int64), np.where(where, high, low - 1)
+    return only_where(*codes.ordinal_span(fmt), where)
 
 
 def mark_unspecified(allowed: AllowedSet, where: Mask) -> AllowedSet:
@@ -188,11 +195,42 @@ def mark_unspecified(allowed: AllowedSet, where: Mask) -> AllowedSet:
         return allowed
     member = ~where if allowed.member is None else allowed.member & ~where
     nan = None if allowed.nan is None else allowed.nan & ~where
-    ranges = tuple((low, np.where(where, low - 1, high)) for low, high in allowed.ranges)
+    ranges = tuple(only_where(low, high, ~where) for low, high in allowed.ranges)
     blank = where if allowed.unspecified_nan is None else where | allowed.unspecified_nan
     if allowed.format.storage == WIDE:
         raise ValueError("128-bit results are exact only")
     unspecified = (*allowed.unspecified, everything(allowed.format, where))
+    return replace(allowed, member=member, nan=nan, ranges=ranges, unspecified=unspecified, unspecified_nan=blank)
+
+
+def together(masks: Sequence[Mask | None]) -> Mask | None:
+    """Where all masks hold; None stands for everywhere."""
+    known = [mask for mask in masks if mask is not None]
+    if not known:
+        return None
+    result = known[0]
+    for mask in known[1:]:
+        result = result & mask
+    return result
+
+
+def union(first: AllowedSet, second: AllowedSet) -> AllowedSet:
+    """Both sets' members; nothing is claimed where either claims nothing."""
+    fmt = first.format
+    near_nan = codes.is_nan(fmt, second.nearest) if fmt.is_float else np.zeros(len(second), bool)
+    already = first.nearest == second.nearest
+    if first.member is not None:
+        already &= first.member
+    member = ~already & ~near_nan
+    if second.member is not None:
+        member &= second.member
+    extra = (point(fmt, second.nearest, member),) if member.any() else ()
+    blank = [mask for mask in (first.unspecified_nan, second.unspecified_nan) if mask is not None]
     return replace(
-        allowed, member=member, nan=nan, ranges=ranges, unspecified=unspecified, unspecified_nan=blank
+        first,
+        claim=together([first.claim, second.claim]),
+        nan=(first.accepts_nan | second.accepts_nan) if fmt.is_float else None,
+        ranges=(*first.ranges, *extra, *second.ranges),
+        unspecified=(*first.unspecified, *second.unspecified),
+        unspecified_nan=np.logical_or.reduce(blank) if blank else None,
     )

@@ -7,7 +7,9 @@ it with a clause. Adapters without a front end answer `Unsupported` to a `Source
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -91,3 +93,69 @@ def show(node: Expression) -> str:
                 parts.append(node.dtype)
             parts += [f"{name}={setting!r}" for name, setting in node.attrs]
             return f"{node.op}({', '.join(parts)})"
+
+
+def to_json(source: Source) -> dict[str, Any]:
+    """The program as plain JSON data: ``{"source": EXPRESSION}``, the form that the pipe protocol uses.
+
+    A literal is text with the kind beside it, since JSON itself does not tell ``1`` from ``1.0`` and has neither
+    large integers nor infinities.
+    """
+    return {"source": _expression_to_json(source.result)}
+
+
+def _literal_to_json(literal: Literal) -> dict[str, Any]:
+    return {"kind": type(literal.value).__name__, "text": repr(literal.value)}
+
+
+def _expression_to_json(node: Expression) -> dict[str, Any]:
+    match node:
+        case Parameter():
+            return {"parameter": node.name, "dtype": node.dtype}
+        case Literal():
+            return {"literal": _literal_to_json(node)}
+        case Formed():
+            return {"formed": _literal_to_json(node.literal)}
+        case Call():
+            call: dict[str, Any] = {"op": node.op, "args": [_expression_to_json(arg) for arg in node.args]}
+            if node.dtype is not None:
+                call["dtype"] = node.dtype
+            if node.attrs:
+                call["attrs"] = dict(node.attrs)
+            return call
+
+
+def from_json(data: Mapping[str, Any]) -> Source:
+    """The inverse of ``to_json``.
+
+    Raises:
+        ValueError: ``data`` is not the JSON form of a source program.
+    """
+    try:
+        return Source(_expression_from_json(data["source"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a source program in JSON form: {error!r}") from error
+
+
+def _literal_from_json(data: Mapping[str, Any]) -> Literal:
+    text = data["text"]
+    match data["kind"]:
+        case "bool" if text in ("True", "False"):
+            return Literal(text == "True")
+        case "int":
+            return Literal(int(text))
+        case "float":
+            return Literal(float(text))
+        case kind:
+            raise ValueError(f"no literal of kind {kind!r} is written {text!r}")
+
+
+def _expression_from_json(data: Mapping[str, Any]) -> Expression:
+    if "parameter" in data:
+        return Parameter(data["parameter"], data["dtype"])
+    if "literal" in data:
+        return _literal_from_json(data["literal"])
+    if "formed" in data:
+        return Formed(_literal_from_json(data["formed"]))
+    args = tuple(_expression_from_json(arg) for arg in data["args"])
+    return Call(data["op"], args, data.get("dtype"), tuple(sorted(data.get("attrs", {}).items())))

@@ -78,8 +78,10 @@ class Operation:
         typing: ``typing(args, dtype, attrs)`` answers whether the operand dtypes are accepted and what the result
             is. ``dtype`` is the requested target of a conversion and None for other operations.
         allowed: ``allowed(signature, operands)`` is the set of results. Operands have shape (n,).
-        cases: ``cases(signature, operands)`` maps a clause to the mask of elements it governs. Masks may overlap;
-            an element may be governed by none.
+        clauses: ``clauses(signature)`` lists the clauses that govern elements of it: a run whose elements leave one of
+            them without a claim is vacuous and fails.
+        cases: ``cases(signature, operands)`` maps each of those clauses to the mask of elements it governs. Masks
+            may overlap; an element may be governed by none.
         critical: ``critical(signature)`` lists, for each operand, the values to try besides enumeration and random
             draws: equally long arrays, element i of each forming one tuple.
         converts: the target dtype is an argument of the operation (casts).
@@ -92,6 +94,7 @@ class Operation:
     summary: str
     typing: Callable[[tuple[str, ...], str | None, Attrs], TypingAnswer]
     allowed: Callable[[Signature, Sequence[Bits]], AllowedSet]
+    clauses: Callable[[Signature], tuple[str, ...]]
     cases: Callable[[Signature, Sequence[Bits]], Mapping[str, Mask]]
     critical: Callable[[Signature], Sequence[Bits]]
     converts: bool = False

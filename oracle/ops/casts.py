@@ -1,0 +1,318 @@
+"""Casts: ``cast``, ``cast_saturate``, ``bitcast`` (``intent:5.2``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from halfulp.oracle import codes, rounding_array
+from halfulp.oracle.formats import CANONICAL, Bits, Format, format_of
+from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer, Undecided
+from halfulp.oracle.ops.rules import as_bits, not_elements, special_codes
+from halfulp.oracle.rounding import Mode, round_exact, value_of
+from halfulp.oracle.sets import AllowedSet, Mask, exactly, mark_unspecified, together
+
+
+def widens(src: Format, dst: Format) -> bool:
+    """Every number of ``src`` is a number of ``dst``, and so are its infinities and NaNs."""
+    return (
+        src.precision <= dst.precision
+        and src.quantum_exponent >= dst.quantum_exponent
+        and src.max_exponent <= dst.max_exponent
+        and (dst.infinity or not src.infinity)
+        and (dst.nan != "none" or src.nan == "none")
+        and (dst.has_negative_zero or not src.has_negative_zero)
+    )
+
+
+# Typing.
+
+
+def _type_conversion(args: tuple[str, ...], dtype: str | None, attrs: Attrs) -> TypingAnswer:
+    (src,) = args
+    if dtype is None:
+        return Undecided("a cast names its target")
+    refused = not_elements((src, dtype))
+    if refused:
+        return refused
+    if "bool" in (src, dtype):
+        return Undecided("casts from and to bool are listed nowhere (intent:5.2-o)", dtype)
+    return Accepted(dtype)
+
+
+def _type_saturating(args: tuple[str, ...], dtype: str | None, attrs: Attrs) -> TypingAnswer:
+    answer = _type_conversion(args, dtype, attrs)
+    # No text gives a saturating cast of a bool any meaning: there is no result to ask for.
+    return Undecided(answer.reason) if isinstance(answer, Undecided) else answer
+
+
+def _type_bitcast(args: tuple[str, ...], dtype: str | None, attrs: Attrs) -> TypingAnswer:
+    (src,) = args
+    if dtype is None:
+        return Undecided("a bitcast names its target")
+    refused = not_elements((src, dtype))
+    if refused:
+        return refused
+    if "bool" in (src, dtype):
+        return Undecided("the text gives bool no number of bits")
+    if format_of(src).width != format_of(dtype).width:
+        return Refused("intent:5.2-j", f"bitcast needs equal widths; {src} and {dtype} differ")
+    return Accepted(dtype)
+
+
+# Values.
+
+
+def _from_bool(dst: Format, bits: Bits) -> Bits:
+    one = dst.bias << dst.fraction_bits if dst.is_float else 1
+    return np.where(bits != 0, one, 0).astype(dst.storage)
+
+
+def _to_bool(src: Format, bits: Bits) -> Bits:
+    return (~codes.is_zero(src, bits)).astype(np.uint8)
+
+
+def _bool_cast(src: Format, dst: Format, bits: Bits) -> AllowedSet:
+    """``intent:5.2-o``, ``reading:7``: nothing is required; true is expected to be 1, non-zero to be true."""
+    nearest = _to_bool(src, bits) if dst.kind == "bool" else _from_bool(dst, bits)
+    return mark_unspecified(exactly(dst, nearest), np.ones(len(bits), bool))
+
+
+def finite_range(allowed: AllowedSet, rounded: rounding_array.Rounded, infinite: Mask | None) -> AllowedSet:
+    """What ``reading:4`` and ``intent:5.2-f`` leave of a result in a format without infinities.
+
+    Beyond the threshold that rounds to the largest finite number the input is illegal; between that number and the
+    threshold, and for an infinite exact result (``infinite``), every result is unspecified.
+    """
+    if allowed.format.infinity or not allowed.format.is_float:
+        return allowed
+    assert rounded.overflow is not None
+    assert rounded.beyond is not None
+    overflow, zone = rounded.overflow, rounded.beyond & ~rounded.overflow
+    if infinite is not None:
+        overflow, zone = overflow & ~infinite, zone | infinite
+    if overflow.any():
+        allowed = replace(allowed, claim=together((allowed.claim, ~overflow)))
+    return mark_unspecified(allowed, zone)
+
+
+def _encodable(src: Format, dst: Format, bits: Bits) -> Mask | None:
+    """Elements that have a neighbour in ``dst`` at all: not NaN where it has none; positive for e8m0."""
+    legal: Mask | None = None
+    if dst.nan == "none" and src.nan != "none":
+        legal = ~codes.is_nan(src, bits)
+    if not dst.has_zero:
+        values = codes.float64_values(src, bits)
+        with np.errstate(invalid="ignore"):
+            positive: Mask = (values >= 2.0**dst.emin) | np.isnan(values)
+        legal = positive if legal is None else legal & positive
+    return legal
+
+
+def cast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
+    src, dst, (bits,) = signature.formats[0], signature.result_format, operands
+    if "bool" in (src.kind, dst.kind):
+        return _bool_cast(src, dst, bits)
+    if src.is_int and dst.is_int:
+        return exactly(dst, codes.from_ints(dst, codes.int_values(src, bits)))
+    if src.is_float and dst.is_int:
+        truncated, legal = rounding_array.cast_float_to_int(src, dst, bits)
+        return exactly(dst, truncated, claim=None if legal.all() else legal)
+    if src.is_int:
+        rounded = rounding_array.cast_int_to_float(src, dst, bits)
+        return finite_range(exactly(dst, rounded.bits), rounded, None)
+    rounded = rounding_array.cast_float(src, dst, bits)
+    allowed = exactly(dst, rounded.bits)
+    infinite = codes.is_infinite(src, bits) if src.infinity and not dst.infinity else None
+    allowed = finite_range(allowed, rounded, infinite)
+    legal = _encodable(src, dst, bits) if dst.nan == "none" or not dst.has_zero else None
+    if legal is not None and not legal.all():
+        allowed = replace(allowed, claim=together((allowed.claim, legal)))
+    return allowed
+
+
+def saturate_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
+    """``intent:5.2-i``, ``reading:26``."""
+    src, dst, (bits,) = signature.formats[0], signature.result_format, operands
+    if dst.is_float:
+        if src.is_int:
+            return exactly(dst, rounding_array.cast_int_to_float(src, dst, bits, overflow="saturate").bits)
+        result = rounding_array.cast_float(src, dst, bits, overflow="saturate").bits
+        infinite = codes.is_infinite(src, bits)
+        signed = np.where(codes.is_negative(src, bits), dst.max_finite_bits | dst.sign_mask, dst.max_finite_bits)
+        return exactly(dst, np.where(infinite, signed.astype(dst.storage), result))
+    if src.is_int:
+        return exactly(dst, _clamp_ints(src, dst, bits))
+    truncated, legal = rounding_array.cast_float_to_int(src, dst, bits)
+    low, high = codes.from_ints(dst, _extreme(dst.min_int)), codes.from_ints(dst, _extreme(dst.max_int))
+    clamped = np.where(codes.is_negative(src, bits), low, high)
+    result = np.where(legal, truncated, clamped)
+    return mark_unspecified(exactly(dst, result), codes.is_nan(src, bits))
+
+
+def _extreme(value: int) -> np.ndarray[tuple[int], np.dtype[np.int64 | np.uint64]]:
+    return np.array([value], np.uint64 if value > 0 else np.int64)
+
+
+def _clamp_ints(src: Format, dst: Format, bits: Bits) -> Bits:
+    values = codes.int_values(src, bits)
+    low, high = max(src.min_int, dst.min_int), min(src.max_int, dst.max_int)
+    return codes.from_ints(dst, np.clip(values, values.dtype.type(low), values.dtype.type(high)))
+
+
+def bitcast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
+    """``intent:5.2-j``: the bits of the operand, a NaN's too (``reading:29``)."""
+    return exactly(signature.result_format, operands[0], carries_bits=True)
+
+
+# Cases.
+
+
+def _main_clause(src: Format, dst: Format) -> str:
+    if "bool" in (src.kind, dst.kind):
+        return "intent:5.2-o"
+    if dst.is_int:
+        return "intent:5.2-a" if src.is_int else "intent:5.2-c"
+    if src.is_int:
+        return "intent:5.2-b"
+    if src.width == 8 and widens(src, dst):
+        return "intent:5.2-h"
+    if widens(src, dst):
+        return "intent:5.2-e"
+    if not dst.infinity:
+        return "intent:5.2-f"
+    return "intent:5.2-g" if dst.width == 8 else "intent:5.2-d"
+
+
+def _cast_clauses(signature: Signature) -> tuple[str, ...]:
+    src, dst = signature.formats[0], signature.result_format
+    main = _main_clause(src, dst)
+    if src.is_float and dst.is_float:
+        extra = ("intent:5.2-m",) if src.has_negative_zero and dst.has_negative_zero else ()
+        return (main, *extra, *(("intent:5.2-n",) if src.nan != "none" and dst.nan != "none" else ()))
+    return (main,)
+
+
+def _cast_cases(signature: Signature, operands: Sequence[Bits]) -> Mapping[str, Mask]:
+    src, dst, (bits,) = signature.formats[0], signature.result_format, operands
+    names = _cast_clauses(signature)
+    if len(names) == 1:
+        return {names[0]: np.ones(len(bits), bool)}
+    nan = codes.is_nan(src, bits)
+    zero = codes.is_zero(dst, rounding_array.cast_float(src, dst, bits).bits) & ~nan
+    masks = {"intent:5.2-m": zero, "intent:5.2-n": nan}
+    return {names[0]: ~zero & ~nan} | {name: masks[name] for name in names[1:]}
+
+
+def _all_under(clause: str) -> dict[str, Any]:
+    return {
+        "clauses": lambda signature: (clause,),
+        "cases": lambda signature, operands: {clause: np.ones(len(operands[0]), bool)},
+    }
+
+
+# Critical points.
+
+
+_BOTH_WAYS: tuple[Mode, Mode] = ("down", "up")
+
+
+def destination_midpoints(src: Format, dst: Format) -> list[int]:
+    """Codes of ``src`` at and next to the points where rounding to ``dst`` changes its answer.
+
+    Those are the midpoints of neighbouring numbers of a float destination (the overflow threshold is the last of
+    them) and the integers of an integer destination. Each is taken at the borders of the destination's classes, and
+    each with the source's neighbours on both sides.
+    """
+    if dst.is_float:
+        probes = {0, 1, 2, dst.max_finite_bits, dst.max_finite_bits - 1}
+        for exponent in range(1, min(1 << dst.exponent_bits, 40)):
+            probes |= {(exponent << dst.fraction_bits) + offset for offset in (-1, 0, 1)}
+        for edge in (dst.bias << dst.fraction_bits, dst.max_finite_bits):
+            probes |= {edge - (k << dst.fraction_bits) + j for k in range(5) for j in (-2, -1, 0, 1)}
+        points: set[Fraction] = set()
+        for code in probes:
+            if 0 <= code <= dst.max_finite_bits:
+                value = _number(dst, code)
+                exponent = max(code >> dst.fraction_bits, 1 if dst.subnormals else 0) - dst.bias
+                points |= {value, value + Fraction(2) ** (exponent - dst.fraction_bits - 1)}
+    else:
+        ends = (0, 1, 2, 3, dst.max_int, -dst.min_int, dst.max_int - 1, 1 << (dst.width - 2))
+        points = {Fraction(2 * end + half, 2) for end in ends for half in (-1, 0, 1, 2)}
+    found: set[int] = set()
+    for point in points:
+        for signed in (point, -point):
+            for mode in _BOTH_WAYS:
+                try:
+                    code = round_exact(src, signed, mode=mode, overflow="saturate")
+                except (OverflowError, ValueError):
+                    continue
+                found |= {code, *_neighbours(src, code)}
+    return sorted(found)
+
+
+def _number(fmt: Format, code: int) -> Fraction:
+    value = value_of(fmt, code)
+    assert isinstance(value, Fraction)
+    return value
+
+
+def _neighbours(fmt: Format, code: int) -> set[int]:
+    if fmt.is_float:
+        sign, magnitude = code & fmt.sign_mask, code & fmt.magnitude_mask
+        return {sign | m for m in (magnitude - 1, magnitude + 1) if 0 <= m <= fmt.max_finite_bits}
+    return {(code + step) % fmt.code_count for step in (-1, 1)}
+
+
+def _critical(signature: Signature) -> tuple[Bits, ...]:
+    src, dst = signature.formats[0], signature.result_format
+    found = set(special_codes(src))
+    if "bool" not in (src.kind, dst.kind) and src.width > 8:
+        found |= set(destination_midpoints(src, dst))
+    return (as_bits(src, sorted(found)),)
+
+
+CAST = Operation(
+    name="cast",
+    arity=1,
+    chapter="5.2",
+    summary="Convert a number: integers modulo 2^width, floats with one rounding to nearest even, floats to integers "
+    "toward zero.",
+    typing=_type_conversion,
+    allowed=cast_allowed,
+    clauses=_cast_clauses,
+    cases=_cast_cases,
+    critical=_critical,
+    converts=True,
+)
+
+CAST_SATURATE = Operation(
+    name="cast_saturate",
+    arity=1,
+    chapter="5.2",
+    summary="Convert a number and clamp to the target's range; a NaN stays NaN in a float.",
+    typing=_type_saturating,
+    allowed=saturate_allowed,
+    critical=_critical,
+    converts=True,
+    **_all_under("intent:5.2-i"),
+)
+
+BITCAST = Operation(
+    name="bitcast",
+    arity=1,
+    chapter="5.2",
+    summary="The same bits, read in another format of equal width.",
+    typing=_type_bitcast,
+    allowed=bitcast_allowed,
+    critical=lambda signature: (as_bits(signature.formats[0], special_codes(signature.formats[0])),),
+    converts=True,
+    **_all_under("intent:5.2-j"),
+)
+
+CASTS = (CAST, CAST_SATURATE, BITCAST)
+TARGETS = CANONICAL
