@@ -160,6 +160,11 @@ def _choices(kernel: Kernel, sites: Sequence[int], *, wide: bool = False) -> Ite
 # Evaluation.
 
 
+def _common(arrays: Sequence[Bits]) -> int:
+    """The length that broadcasting gives; an empty array stays empty beside a scalar."""
+    return next((len(array) for array in arrays if len(array) != 1), 1)
+
+
 def _spread(array: Any, n: int) -> Any:
     return array if array is None or len(array) == n else np.broadcast_to(array, (n,))
 
@@ -199,7 +204,7 @@ def _nan_patterns(src: Format, answer: AllowedSet, free: Mask) -> AllowedSet:
 
 def _apply(kernel: Kernel, node: Apply, rows: Sequence[_Row], form: Form | None) -> _Row:
     args = [rows[arg] for arg in node.args]
-    n = max(len(arg.bits) for arg in args)
+    n = _common([arg.bits for arg in args])
     signature = Signature(node.op, tuple(arg.answer.format.name for arg in args), node.dtype, node.attrs)
     operands = [_spread(arg.bits, n) for arg in args]
     certain = together([_spread(arg.usable(), n) for arg in args])
@@ -278,7 +283,7 @@ def evaluate(kernel: Kernel, inputs: Sequence[Bits], override: Override | None =
             case Constant():
                 found.append(_constant(value))
             case Apply():
-                n = max(len(found[arg]) for arg in value.args)
+                n = _common([found[arg] for arg in value.args])
                 args = [_spread(found[arg], n) for arg in value.args]
                 dtypes = tuple(_dtype(kernel.values[arg]) for arg in value.args)
                 signature = Signature(value.op, dtypes, value.dtype, value.attrs)
@@ -314,7 +319,7 @@ def _single_answer(kernel: Kernel, inputs: Sequence[Bits], output: int) -> Allow
     for arg in node.args:
         value = kernel.values[arg]
         args.append(_constant(value) if isinstance(value, Constant) else np.atleast_1d(inputs[order.index(arg)]))
-    n = max(len(arg) for arg in args)
+    n = _common(args)
     dtypes = tuple(_dtype(kernel.values[arg]) for arg in node.args)
     signature = Signature(node.op, dtypes, node.dtype, node.attrs)
     return OPERATIONS[node.op].allowed(signature, [_spread(arg, n) for arg in args])

@@ -169,3 +169,13 @@ def test_the_record_of_muladd_agrees_with_the_graph() -> None:
             kept = graph.claimed & ~graph.only_unspecified
             assert not alone.judge(other)[kept].any()
             assert not graph.judge(other)[kept].any()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_any_length_beside_a_scalar(n: int) -> None:
+    kernel = Kernel((F32, Input(Type("f32", ())), Apply("mul", (0, 1), "f32"), Apply("add", (2, 1), "f32")), (3,))
+    inputs = [np.zeros(n, np.uint32), np.asarray(np.uint32(0))]
+    (result,) = evaluate(kernel, inputs)
+    (verdicts,) = judge(kernel, inputs, [result])
+    assert result.shape == verdicts.shape == (n,)
+    assert len(allowed_sets(kernel, inputs)[0]) == n

@@ -1,0 +1,143 @@
+"""The adapter of the CPU backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from halfulp.adapters.protocol import Array, Compiled, Facts, Options, Rejected, Unsupported
+from halfulp.backends.cpu import jit
+from halfulp.backends.cpu.check import NotOffered, TypeRefusal, check
+from halfulp.backends.cpu.frontend import elaborate
+from halfulp.backends.cpu.lower import Module
+from halfulp.backends.cpu.types import SCALARS
+from halfulp.oracle.kernel import Kernel, Type
+from halfulp.oracle.source import Source
+
+BATCH = 32
+"""Kernels in one LLVM module. More save nothing and keep memory for as long as one of them is in use."""
+
+
+class CpuAdapter:
+    """A kernel compiler for this machine's CPU, at LLVM's optimisation levels 0 and 3."""
+
+    name = "cpu"
+    opt_levels: Sequence[int] = (0, 3)
+
+    def __init__(self) -> None:
+        self.facts = Facts(flushes_subnormals=False, fuses_multiply_add=jit.host().has_fma, versions=jit.versions())
+
+    def compile(self, programs: Sequence[Kernel | Source], options: Options) -> list[Compiled | Rejected | Unsupported]:
+        """Compile each program; see `halfulp.adapters.protocol.Adapter`.
+
+        Raises:
+            ValueError: no such optimisation level.
+        """
+        self._check_level(options)
+        answers: list[Compiled | Rejected | Unsupported | None] = [None] * len(programs)
+        kernels: list[tuple[int, Kernel]] = []
+        for position, program in enumerate(programs):
+            try:
+                kernels.append((position, _checked(program)))
+            except TypeRefusal as refusal:
+                answers[position] = Rejected(str(refusal))
+            except NotOffered as missing:
+                answers[position] = Unsupported(str(missing))
+        for start in range(0, len(kernels), BATCH):
+            batch = kernels[start : start + BATCH]
+            compiled = _compile([kernel for _, kernel in batch], options.opt_level)
+            for (position, _), answer in zip(batch, compiled, strict=True):
+                answers[position] = answer
+        return [answer for answer in answers if answer is not None]
+
+    def artifact(self, program: Kernel | Source, options: Options) -> str:
+        """The LLVM IR of a program, optimised for the level.
+
+        Raises:
+            ValueError: the backend does not compile the program, or no such optimisation level.
+        """
+        self._check_level(options)
+        try:
+            kernel = _checked(program)
+        except (TypeRefusal, NotOffered) as refusal:
+            raise ValueError(str(refusal)) from refusal
+        return str(jit.optimise(_module([kernel], options.opt_level), options.opt_level, llvm.create_context()))
+
+    def _check_level(self, options: Options) -> None:
+        if options.opt_level not in self.opt_levels:
+            raise ValueError(f"optimisation level {options.opt_level}; there are {tuple(self.opt_levels)}")
+
+
+def _checked(program: Kernel | Source) -> Kernel:
+    kernel = elaborate(program) if isinstance(program, Source) else program
+    check(kernel)
+    return kernel
+
+
+def _module(kernels: Sequence[Kernel], opt_level: int) -> str:
+    """The kernels as functions k0, k1, ... of one module."""
+    optimised = opt_level > 0
+    module = Module(inline=optimised, fuse=optimised and jit.host().has_fma)
+    for position, kernel in enumerate(kernels):
+        module.add(kernel, f"k{position}")
+    return str(module)
+
+
+def _compile(kernels: Sequence[Kernel], opt_level: int) -> list[Compiled | Unsupported]:
+    """Compile together; apart where LLVM refuses, so that the others are not lost with the one it refuses."""
+    try:
+        library = jit.Library(_module(kernels, opt_level), opt_level)
+    except RuntimeError as error:
+        if len(kernels) == 1:
+            return [Unsupported(f"LLVM: {error}")]
+        return [answer for kernel in kernels for answer in _compile([kernel], opt_level)]
+    return [Program(kernel, library, f"k{i}") for i, kernel in enumerate(kernels)]
+
+
+class Program:
+    """A compiled kernel. It keeps the native code of its batch alive, and may be called from several threads.
+
+    Raises, when called:
+        TypeError: wrong number of inputs, or one that is no array of its storage dtype.
+        ValueError: an input is not C-contiguous, has the wrong rank, or arrays differ in length.
+    """
+
+    def __init__(self, kernel: Kernel, library: jit.Library, name: str) -> None:
+        self._inputs = [(type_, _storage(type_)) for type_ in kernel.input_types]
+        self._outputs = [(type_, _storage(type_)) for type_ in kernel.output_types]
+        self._library = library
+        self._function = library.function(name, len(self._inputs) + len(self._outputs))
+
+    def __call__(self, *inputs: Array) -> list[Array]:
+        length = self._length(inputs)
+        outputs = [np.empty((length,) if type_.dims else (), storage) for type_, storage in self._outputs]
+        self._function(length, *(array.ctypes.data for array in (*inputs, *outputs)))
+        return outputs
+
+    def _length(self, inputs: Sequence[Array]) -> int:
+        """The length that all arrays have; 0 where there is none."""
+        if len(inputs) != len(self._inputs):
+            raise TypeError(f"the kernel takes {len(self._inputs)} inputs, not {len(inputs)}")
+        length: int | None = None
+        for position, (array, (type_, storage)) in enumerate(zip(inputs, self._inputs, strict=True)):
+            where = f"input {position} ({type_.dtype})"
+            if not isinstance(array, np.ndarray) or array.dtype != storage:
+                found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+                raise TypeError(f"{where}: {found} instead of an array of {storage}")
+            if array.ndim != len(type_.dims):
+                raise ValueError(f"{where}: an array of rank {array.ndim} instead of {len(type_.dims)}")
+            if not array.flags.c_contiguous:
+                raise ValueError(f"{where}: the array is not C-contiguous")
+            if type_.dims:
+                if length is not None and len(array) != length:
+                    raise ValueError(f"{where}: {len(array)} elements where another input has {length}")
+                length = len(array)
+        return length or 0
+
+
+def _storage(type_: Type) -> np.dtype[Any]:
+    """The numpy dtype that carries bit patterns of a type."""
+    return np.dtype(f"u{SCALARS[type_.dtype].bytes}")

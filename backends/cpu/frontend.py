@@ -1,0 +1,86 @@
+"""The front end: a source program becomes a typed kernel, or is refused.
+
+A literal takes the dtype that its direct position expects (``intent:3-a``): that of the operands beside it. Where
+nothing is expected it becomes bool, i64 or f64, and later uses do not change it (``intent:3-c``, ``intent:3-d``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from halfulp.backends.cpu.check import TypeRefusal, scalar, signature
+from halfulp.backends.cpu.literals import default_type, encode
+from halfulp.backends.cpu.types import SCALARS, Scalar
+from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, Value
+from halfulp.oracle.source import Call, Expression, Formed, Literal, Parameter, Source
+
+
+def elaborate(source: Source) -> Kernel:
+    """The kernel of a source program: its parameters as inputs, in order of first appearance.
+
+    Raises:
+        TypeRefusal: the program is ill-typed.
+        NotOffered: it uses an operation that the backend does not have.
+    """
+    return _Elaboration(source).kernel
+
+
+class _Elaboration:
+    def __init__(self, source: Source) -> None:
+        self.values: list[Value] = []
+        self.types: list[Scalar] = []
+        self.parameters: dict[str, int] = {}
+        self.done: dict[int, int] = {}
+        for parameter in source.parameters():
+            dtype = scalar(parameter.dtype)
+            self.parameters[parameter.name] = self._append(Input(Type(dtype.name)), dtype)
+        result = self._value(source.result)
+        self.kernel = Kernel(tuple(self.values), (result,))
+
+    def _append(self, value: Value, dtype: Scalar) -> int:
+        self.values.append(value)
+        self.types.append(dtype)
+        return len(self.values) - 1
+
+    def _literal(self, literal: Literal, expected: Scalar | None) -> int:
+        dtype = expected or default_type(literal.value)
+        return self._append(Constant(dtype.name, encode(literal.value, dtype)), dtype)
+
+    def _value(self, node: Expression, expected: Scalar | None = None) -> int:
+        """The position of an expression's value. ``expected`` matters to a literal alone."""
+        match node:
+            case Literal():
+                return self._literal(node, expected)
+            case Formed():
+                return self._literal(node.literal, None)
+            case Parameter():
+                position = self.parameters[node.name]
+                if self.types[position] != scalar(node.dtype):
+                    raise TypeRefusal(f"parameter {node.name} has two types")
+                return position
+            case Call():
+                # A node that occurs twice in the tree is one value.
+                if id(node) not in self.done:
+                    self.done[id(node)] = self._call(node)
+                return self.done[id(node)]
+
+    def _call(self, node: Call) -> int:
+        typing = signature(node.op, len(node.args), node.attrs)
+        if typing.converts and node.dtype is None:
+            raise TypeRefusal(f"{node.op} needs a target type")
+        if not typing.converts and node.dtype is not None:
+            raise TypeRefusal(f"{node.op} takes no target type")
+        target = None if node.dtype is None else scalar(node.dtype)
+        args = self._operands(node)
+        result = typing.rule(node.op, [self.types[arg] for arg in args], target)
+        return self._append(Apply(node.op, tuple(args), result.name), result)
+
+    def _operands(self, node: Call) -> Sequence[int]:
+        """Positions of the operands: those with a dtype of their own first, then the literals beside them."""
+        at = {i: self._value(arg) for i, arg in enumerate(node.args) if not isinstance(arg, Literal)}
+        condition = 0 if node.op == "select" else None
+        beside = next((self.types[position] for i, position in at.items() if i != condition), None)
+        for i, arg in enumerate(node.args):
+            if isinstance(arg, Literal):
+                at[i] = self._literal(arg, SCALARS["bool"] if i == condition else beside)
+        return [at[i] for i in range(len(node.args))]
