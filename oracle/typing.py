@@ -15,8 +15,17 @@ from functools import cache
 
 from halfulp.oracle.formats import CANONICAL, FLOATS, INTS, STORAGE_ONLY, Format, format_of
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, Value, one_node
-from halfulp.oracle.ops import OPERATIONS, Accepted, Refused, TypingAnswer, Undecided, combinations
-from halfulp.oracle.ops.record import Operation
+from halfulp.oracle.ops import (
+    OPERATIONS,
+    Accepted,
+    Refused,
+    TypingAnswer,
+    Undecided,
+    attribute_misuse,
+    combinations,
+    typed,
+)
+from halfulp.oracle.ops.record import Attrs, Operation
 from halfulp.oracle.ops.rules import element_type
 from halfulp.oracle.rounding import round_exact, value_of
 from halfulp.oracle.source import Call, Expression, Formed, Literal, Parameter, Source
@@ -53,7 +62,7 @@ def _check_value(kernel: Kernel, position: int, value: Value) -> Refused | Undec
     if len(value.args) != record.arity:
         return Undecided(f"{value.op} takes {record.arity} operands")
     args = tuple(kernel.type_of(arg).dtype for arg in value.args)
-    verdict = record.typing(args, value.dtype if record.converts else None, value.attrs)
+    verdict = typed(record, args, value.dtype if record.converts else None, value.attrs)
     if isinstance(verdict, Refused):
         return verdict
     if verdict.result is not None and verdict.result != value.dtype:
@@ -175,7 +184,7 @@ class _Elaborator:
 
     def _require(self, node: Call, record: Operation, dtypes: list[str]) -> str:
         """The result dtype, where the language accepts the operand dtypes."""
-        verdict = record.typing(tuple(dtypes), node.dtype, node.attrs)
+        verdict = typed(record, tuple(dtypes), node.dtype, node.attrs)
         if not isinstance(verdict, Accepted):
             raise _Stop(self._because_formed(node, verdict))
         return verdict.result
@@ -223,6 +232,10 @@ def _refused_kernels() -> Iterator[tuple[Kernel, Refused]]:
                 refused = check(kernel)
                 assert isinstance(refused, Refused)
                 yield kernel, refused
+        for args, attrs in attribute_misuse(record):
+            verdict = typed(record, args, None, attrs)
+            if isinstance(verdict, Refused):
+                yield one_node(record.name, args, args[-1], attrs=dict(attrs)), verdict
     for dtype in STORAGE_ONLY:
         for kernel in (one_node("add", (dtype, dtype), dtype), one_node("cast", (dtype,), "f32")):
             refused = check(kernel)
@@ -250,6 +263,12 @@ def _literals_for(fmt: Format) -> Iterator[bool | int | float]:
         yield 2**fmt.precision + 1
 
 
+def _attribute_choices(record: Operation) -> Iterator[tuple[tuple[str, ...], Attrs]]:
+    """The meaningful attributes, with f32 operands, and the default written out."""
+    for attrs in (*record.attrs, tuple((name, False) for name in sorted(record.attributes))):
+        yield ("f32",) * record.arity, attrs
+
+
 def _sources() -> Iterator[Source]:
     """Programs with literals: beside a typed operand, formed on their own, and in every place of an operation."""
     for dtype in (*INTS, *FLOATS):
@@ -273,6 +292,11 @@ def _sources() -> Iterator[Source]:
         for other in CANONICAL:
             yield Source(Call("add", (Call("cast", (x,), other), Parameter("z", other))))
         yield Source(Call("select", (c, x, Literal(True if dtype == "bool" else 1))))
+    for record in OPERATIONS.values():
+        for args, attrs in (*attribute_misuse(record), *_attribute_choices(record)):
+            if record.attributes:
+                operands = tuple(Parameter(name, dtype) for name, dtype in zip("xy", args, strict=False))
+                yield Source(Call(record.name, operands, attrs=attrs))
 
 
 @cache

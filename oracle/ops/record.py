@@ -85,7 +85,9 @@ class Operation:
         critical: ``critical(signature)`` lists, for each operand, the values to try besides enumeration and random
             draws: equally long arrays, element i of each forming one tuple.
         converts: the target dtype is an argument of the operation (casts).
-        kernel: builds the kernel; one node of the same name by default.
+        attrs: the attributes that it may carry, one tuple for each choice that has a meaning of its own; the default
+            is the empty one. An attribute that is False may also be written out.
+        build: builds the kernel; one node of the same name by default.
     """
 
     name: str
@@ -98,7 +100,13 @@ class Operation:
     cases: Callable[[Signature, Sequence[Bits]], Mapping[str, Mask]]
     critical: Callable[[Signature], Sequence[Bits]]
     converts: bool = False
+    attrs: tuple[Attrs, ...] = ((),)
     build: Callable[[Signature], Kernel] | None = None
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The names of its attributes."""
+        return frozenset(name for choice in self.attrs for name, _ in choice)
 
     def kernel(self, signature: Signature) -> Kernel:
         """The kernel that computes this operation on run-time arrays."""
