@@ -1,6 +1,7 @@
 """The slow path of functions: three sources agree bit for bit, and the facts that are known hold.
 
-With ``HALFULP_DEEP`` set the agreement is tested on a million operands for each function instead of a thousand.
+With ``HALFULP_DEEP`` set the agreement is tested on a million operands for each function instead of a thousand; a
+number above 1 in it is taken as the count.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from halfulp.oracle.rounding import MODES, power_of_two, round_exact, value_of
 
 UNARY = ("lgamma", "asin", "log1p", "erfc", "i0", "exp2", "tanh")
 FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3fn", "f8e5m2")
-COUNT = 1_000_000 if os.environ.get("HALFULP_DEEP") else 1_000
+DEEP = os.environ.get("HALFULP_DEEP", "")
+COUNT = int(DEEP) if DEEP.isdigit() and int(DEEP) > 1 else 1_000_000 if DEEP else 1_000
 F32, F64 = FORMATS["f32"], FORMATS["f64"]
 
 USUAL = {"lgamma": 200.0, "asin": 1.0, "log1p": 1e6, "erfc": 28.0, "i0": 720.0, "exp2": 1100.0, "tanh": 20.0}

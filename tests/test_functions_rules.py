@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from halfulp.oracle import functions, typing
+from halfulp.oracle import functions, rounding_array, typing
 from halfulp.oracle.formats import FORMATS, Format
 from halfulp.oracle.functions.record import argument
 from halfulp.oracle.judge import judge
 from halfulp.oracle.kernel import Apply, Input, Kernel, Type, one_node
-from halfulp.oracle.ops import OPERATIONS, Accepted, Refused, Signature, signatures
+from halfulp.oracle.ops import OPERATIONS, Accepted, Refused, Signature, approximate, signatures
 from halfulp.oracle.ops.functions import RULES, Rule
 from halfulp.oracle.ops.record import Attrs
 from halfulp.oracle.rounding import power_of_two, round_exact, value_of
@@ -281,6 +281,34 @@ def test_the_nearest_result_below_f32_is_rounded_once(name: str) -> None:
         found = OPERATIONS[name].allowed(signature(name, dtype), [bits])
         assert (found.nearest == functions.nearest_many(name, fmt, bits)).all()
         assert not found.judge(found.nearest).any()
+
+
+@pytest.mark.parametrize(("name", "x"), [("erfc", 0x0B17), ("erfc", 0x8F17), ("log1p", 0x1E03), ("exp2", 0x11C5)])
+def test_where_rounding_by_way_of_f32_rounds_twice(name: str, x: int) -> None:
+    """The f32 result is a midpoint of f16. Both roundings are allowed, since f32 has an error; one is nearest."""
+    fmt = FORMATS["f16"]
+    (wide,) = rounding_array.cast_float(fmt, F32, np.array([x], np.uint16)).bits.tolist()
+    single = np.array([functions.nearest(name, F32, wide)], np.uint32)
+    twice = int(rounding_array.cast_float(F32, fmt, single).bits[0])
+    once = functions.nearest(name, fmt, x)
+    assert twice != once
+    assert verdicts(signature(name, "f16"), (x,), [once, twice]) == [A, A]
+    operand = [np.array([x], np.uint16)]
+    assert OPERATIONS[name].allowed(signature(name, "f16"), operand).nearest[0] == once
+
+
+def test_quotients_beyond_the_range() -> None:
+    """Positions beyond the largest number: the vectorised count against the exact quotient."""
+    rng = np.random.default_rng(11)
+    b = (0x00800000 + rng.integers(0, 1 << 28, 600)).astype(np.uint32)
+    scale = np.ldexp(rng.uniform(0.9999999, 1.000001, 600), 128)
+    a = (np.minimum(scale * b.view(np.float32).astype(np.float64), 3.4e38)).astype(np.float32).view(np.uint32)
+    nearest = rounding_array.div(F32, a, b).bits
+    found = approximate.quotient_magnitude(a, b, nearest).tolist()
+    assert sum(position >= F32.infinity_bits for position in found) > 100
+    assert found == [
+        functions.unbounded_magnitude("fdiv", F32, *row) for row in zip(a.tolist(), b.tolist(), strict=True)
+    ]
 
 
 def test_no_claim_where_f8e4m3fn_cannot_say() -> None:

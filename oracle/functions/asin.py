@@ -40,4 +40,4 @@ def _ball(x: Fraction) -> arb:
     return to_arb(x).asin()
 
 
-ASIN = Function("asin", _known, _value, _ball)
+ASIN = Function("asin", _known, _value, _ball, near_zero="operand")

@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, ctx
 
 from halfulp.oracle.formats import Bits, Format
-from halfulp.oracle.functions.record import Function, argument
+from halfulp.oracle.functions.record import TINY, Function, argument
 from halfulp.oracle.functions.ziv import middle_and_radius
 from halfulp.oracle.rounding import Mode
 from halfulp.oracle.rounding_array import round_array
@@ -56,15 +56,25 @@ def rounded(
         factor: a positive number of a binary format.
     """
     results = np.zeros(len(codes), fmt.storage)
+    one_code = fmt.bias << fmt.fraction_bits
+    # Codes of magnitudes below 2**-(precision + 4): see `Function.near_zero`.
+    close = max(one_code - (fmt.precision + 4 << fmt.fraction_bits), 0) if function.near_zero else 0
+    if mode != "nearest_even" or factor != 1:
+        close = 0
     places, signs, significands, exponents = [], [], [], []
     keep, scale = fmt.precision + 2, factor.denominator.bit_length() - 1
     before = ctx.prec
     try:
         ctx.prec = keep + 38
         for place, code in enumerate(codes):
+            if 0 < code & fmt.magnitude_mask < close:
+                results[place] = code if function.near_zero == "operand" else one_code
+                continue
             x = argument(fmt, code)
-            found = None
-            if function.known(x) is None:
+            found, known = None, function.known(x)
+            if known is TINY and mode == "nearest_even":
+                continue  # rounds to +0
+            if known is None:
                 found = leading_bits(function.ball(x.value), keep, factor.numerator)
             if found is None:
                 results[place] = one(code)

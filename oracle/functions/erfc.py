@@ -48,4 +48,4 @@ def _ball(x: Fraction) -> arb:
     return to_arb(x).erfc()
 
 
-ERFC = Function("erfc", _known, _value, _ball)
+ERFC = Function("erfc", _known, _value, _ball, near_zero="one")

@@ -52,4 +52,4 @@ def _ball(x: Fraction) -> arb:
     return (to_arb(rest) * arb.const_log2()).exp() * arb((1, n))
 
 
-EXP2 = Function("exp2", _known, _value, _ball)
+EXP2 = Function("exp2", _known, _value, _ball, near_zero="one")

@@ -42,4 +42,4 @@ def _ball(x: Fraction) -> arb:
     return to_arb(abs(x)).bessel_i(0)
 
 
-I0 = Function("i0", _known, _value, _ball)
+I0 = Function("i0", _known, _value, _ball, near_zero="one")

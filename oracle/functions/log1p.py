@@ -41,4 +41,4 @@ def _ball(x: Fraction) -> arb:
     return to_arb(x).log1p()
 
 
-LOG1P = Function("log1p", _known, _value, _ball)
+LOG1P = Function("log1p", _known, _value, _ball, near_zero="operand")

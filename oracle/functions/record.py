@@ -133,12 +133,16 @@ class Function:
             format; then the approximations are asked.
         value: ``value(x)`` at mpmath's working precision, for finite operands that ``known`` does not settle.
         ball: ``ball(x)`` at Arb's working precision, likewise. Only has to be an enclosure: it may be useless.
+        near_zero: ``"operand"`` or ``"one"`` where the function differs from it by less than 2 x^2 or 2 |x| near zero
+            (the Taylor terms in ``known`` say so): rounded to nearest, the result is then the operand or 1 for
+            magnitudes below 2**-(precision + 4), that is with an error of less than an eighth of an ulp.
     """
 
     name: str
     known: Callable[..., Known | None]
     value: Callable[..., Approximation]
     ball: Callable[..., arb]
+    near_zero: Literal["operand", "one"] | None = None
     arity: int = 1
 
 

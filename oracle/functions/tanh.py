@@ -48,4 +48,4 @@ def _ball(x: Fraction) -> arb:
     return to_arb(x).tanh()
 
 
-TANH = Function("tanh", _known, _value, _ball)
+TANH = Function("tanh", _known, _value, _ball, near_zero="operand")

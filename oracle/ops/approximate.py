@@ -138,7 +138,7 @@ RECIPROCAL_OVERFLOWS = 0x00200000
 """2^-128: the reciprocal of a number up to here is beyond the largest finite one."""
 
 
-def _quotient_magnitude(a: Bits, b: Bits, nearest: Bits) -> Positions:
+def quotient_magnitude(a: Bits, b: Bits, nearest: Bits) -> Positions:
     """Positions of RN(a/b), with an exponent that has no upper limit.
 
     Beyond the range the float64 quotient is rounded to 24 bits on its code. Two roundings are one: a quotient of
@@ -168,7 +168,7 @@ def fdiv_allowed(a: Bits, b: Bits, flush: bool) -> AllowedSet:
     approximated = numbers & ~large
     tiny = approximated & (size_b < SMALLEST_NORMAL)
     nearest = rounding_array.div(F32, a, b).bits
-    magnitude = _quotient_magnitude(a, b, np.where(approximated, nearest, np.uint32(0)))
+    magnitude = quotient_magnitude(a, b, np.where(approximated, nearest, np.uint32(0)))
     nearest = np.where(large & finite_a, sign, nearest)
     nearest = np.where(large & (size_a == F32.infinity_bits), np.uint32(F32.nan_bits), nearest)
     # The quotient's sign is stated, a zero's too: nothing beyond the zero of that sign.
