@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -230,10 +230,9 @@ def destination_midpoints(src: Format, dst: Format) -> list[int]:
     """
     if dst.is_float:
         probes = {0, 1, 2, dst.max_finite_bits, dst.max_finite_bits - 1}
-        for exponent in range(1, min(1 << dst.exponent_bits, 40)):
-            probes |= {(exponent << dst.fraction_bits) + offset for offset in (-1, 0, 1)}
-        for edge in (dst.bias << dst.fraction_bits, dst.max_finite_bits):
-            probes |= {edge - (k << dst.fraction_bits) + j for k in range(5) for j in (-2, -1, 0, 1)}
+        for exponent in _exponents(src, dst):
+            binade = (exponent + dst.bias) << dst.fraction_bits
+            probes |= {binade + offset for offset in (-2, -1, 0, 1)}
         points: set[Fraction] = set()
         for code in probes:
             if 0 <= code <= dst.max_finite_bits:
@@ -253,6 +252,19 @@ def destination_midpoints(src: Format, dst: Format) -> list[int]:
                     continue
                 found |= {code, *_neighbours(src, code)}
     return sorted(found)
+
+
+def _exponents(src: Format, dst: Format) -> Iterable[int]:
+    """Exponents of binades of ``dst``: all that an integer source reaches, of a float source some 50.
+
+    The lowest and highest of the destination are among them, where subnormals begin and where numbers overflow.
+    """
+    if src.is_int:
+        return range(0, min(src.width, dst.max_exponent) + 1)
+    count = dst.max_exponent - dst.emin + 1
+    evenly = range(dst.emin, dst.max_exponent + 1, max(1, count // 40))
+    ends = (*range(dst.emin, dst.emin + 5), *range(dst.max_exponent - 3, dst.max_exponent + 1), -1, 0, 1)
+    return sorted({e for e in (*evenly, *ends) if dst.emin <= e <= dst.max_exponent})
 
 
 def _number(fmt: Format, code: int) -> Fraction:
