@@ -170,7 +170,8 @@ def _spread(array: Any, n: int) -> Any:
 
 
 def _flip(fmt: Format, bits: Bits) -> Bits:
-    return np.bitwise_xor(bits, fmt.storage.type(fmt.sign_mask))
+    flipped: Bits = bits ^ fmt.storage.type(fmt.sign_mask)
+    return flipped
 
 
 def _fused(kernel: Kernel, node: Apply, form: Form, rows: Sequence[_Row], n: int) -> AllowedSet:

@@ -173,11 +173,6 @@ def only_where(low: Ordinals | int, high: Ordinals | int, where: Mask) -> Range:
     return np.where(where, low, np.int64(1)), np.where(where, high, np.int64(0))
 
 
-def _only(where: Mask, low: Ordinals | np.int64, high: Ordinals | np.int64) -> Range:
-    """The range where ``where`` holds, an empty one elsewhere."""
-    return np.where(where, low, 1), np.where(where, high, 0)
-
-
 def point(fmt: Format, bits: Bits, where: Mask | None = None) -> Range:
     """The range that holds one value; empty where ``where`` is False."""
     at = codes.ordinal(fmt, bits)

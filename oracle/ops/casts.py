@@ -90,27 +90,12 @@ def finite_range(allowed: AllowedSet, rounded: rounding_array.Rounded, infinite:
     """
     if allowed.format.infinity or not allowed.format.is_float:
         return allowed
-    assert rounded.overflow is not None
-    assert rounded.beyond is not None
     overflow, zone = rounded.overflow, rounded.beyond & ~rounded.overflow
     if infinite is not None:
         overflow, zone = overflow & ~infinite, zone | infinite
     if overflow.any():
         allowed = replace(allowed, claim=together((allowed.claim, ~overflow)))
     return mark_unspecified(allowed, zone)
-
-
-def _encodable(src: Format, dst: Format, bits: Bits) -> Mask | None:
-    """Elements that have a neighbour in ``dst`` at all: not NaN where it has none; positive for e8m0."""
-    legal: Mask | None = None
-    if dst.nan == "none" and src.nan != "none":
-        legal = ~codes.is_nan(src, bits)
-    if not dst.has_zero:
-        values = codes.float64_values(src, bits)
-        with np.errstate(invalid="ignore"):
-            positive: Mask = (values >= 2.0**dst.emin) | np.isnan(values)
-        legal = positive if legal is None else legal & positive
-    return legal
 
 
 def cast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
@@ -129,9 +114,8 @@ def cast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
     allowed = exactly(dst, rounded.bits)
     infinite = codes.is_infinite(src, bits) if src.infinity and not dst.infinity else None
     allowed = finite_range(allowed, rounded, infinite)
-    legal = _encodable(src, dst, bits) if dst.nan == "none" or not dst.has_zero else None
-    if legal is not None and not legal.all():
-        allowed = replace(allowed, claim=together((allowed.claim, legal)))
+    if (dst.nan == "none" or not dst.has_zero) and rounded.invalid.any():
+        allowed = replace(allowed, claim=together((allowed.claim, ~rounded.invalid)))
     return allowed
 
 
@@ -288,6 +272,12 @@ def _critical(signature: Signature) -> tuple[Bits, ...]:
     return (as_bits(src, sorted(found)),)
 
 
+def _bitcast_critical(signature: Signature) -> tuple[Bits, ...]:
+    """What is special in either format: the bits of a signalling NaN are those of some integer."""
+    found = {code for fmt in (signature.formats[0], signature.result_format) for code in special_codes(fmt)}
+    return (as_bits(signature.formats[0], sorted(found)),)
+
+
 CAST = Operation(
     name="cast",
     arity=1,
@@ -321,7 +311,7 @@ BITCAST = Operation(
     summary="The same bits, read in another format of equal width.",
     typing=_type_bitcast,
     allowed=bitcast_allowed,
-    critical=lambda signature: (as_bits(signature.formats[0], special_codes(signature.formats[0])),),
+    critical=_bitcast_critical,
     converts=True,
     **_all_under("intent:5.2-j"),
 )
