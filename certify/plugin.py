@@ -21,6 +21,7 @@ import hypothesis
 import pytest
 
 import halfulp
+import halfulp.properties
 from halfulp.adapters.discovery import AdapterError, load
 from halfulp.adapters.protocol import Adapter
 from halfulp.certify import entrypoint
@@ -201,6 +202,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_STATE] = state
     if settings is None:
         return
+    _leave_out_own_tests(config)
     if not config.getoption("--hypothesis-profile", None):
         state.profile = _use_hypothesis_profile(settings.plan.depth)
     if not _is_worker(config):
@@ -215,7 +217,16 @@ def pytest_configure(config: pytest.Config) -> None:
             facts={name: fact for name, fact in vars(adapter.facts).items() if fact is None or isinstance(fact, bool)},
             versions=_versions(adapter.facts.versions),
         )
-        config.pluginmanager.register(Recorder(outcome, settings.json), "halfulp-recorder")
+        if not config.option.collectonly:
+            config.pluginmanager.register(Recorder(outcome, settings.json), "halfulp-recorder")
+
+
+def _leave_out_own_tests(config: pytest.Config) -> None:
+    """In a clone ``pytest --backend=NAME`` without a path runs the properties, not the tests of the suite itself."""
+    if config.args_source == pytest.Config.ArgsSource.TESTPATHS:
+        folder = Path(halfulp.properties.__path__[0]).resolve()
+        ours = [arg for arg in config.args if Path(arg).resolve() == folder]
+        config.args = ours or config.args
 
 
 def _is_worker(config: pytest.Config) -> bool:

@@ -234,7 +234,7 @@ def describe(allowed: AllowedSet) -> dict[str, list[Any]]:
     plain = claimed.copy() if allowed.member is None else claimed & allowed.member
     for low, high in (*allowed.ranges, *allowed.unspecified):
         plain &= low > high
-    for mask in (allowed.nan, allowed.unspecified_nan):
+    for mask in (allowed.nan, allowed.unspecified_nan, allowed.anything):
         if mask is not None:
             plain &= ~mask
     nan = codes.is_nan(fmt, allowed.nearest) if fmt.is_float and allowed.free_nan else np.zeros(n, bool)
@@ -262,9 +262,9 @@ def _odd_rows(allowed: AllowedSet) -> Iterable[tuple[str, list[Pair], list[Pair]
     at = codes.ordinal(fmt, allowed.nearest)
     nearest: Any = (at, np.where(member & ~is_nan, at, at - 1))
     accepted = [_columns(span) for span in (nearest, *allowed.ranges)]
-    open_to = [_columns(span) for span in allowed.unspecified]
+    open_to = [_columns(span) for span in allowed.unspecified_ranges]
     some_nan = allowed.accepts_nan.tolist()
-    open_nan = [False] * n if allowed.unspecified_nan is None else allowed.unspecified_nan.tolist()
+    open_nan = allowed.unspecifies_nan.tolist()
     for row in range(n):
         spans = _merged([span[row] for span in accepted])
         ranges = _subtracted(_merged([span[row] for span in open_to]), spans)

@@ -101,8 +101,8 @@ def judged_elements(signature: Signature) -> Iterator[tuple[str, str]]:
     operands = record.critical(signature)
     allowed: AllowedSet = record.allowed(signature, operands)
     claimed, blank = allowed.claimed, allowed.only_unspecified
-    also = np.zeros(len(allowed), bool) if allowed.unspecified_nan is None else allowed.unspecified_nan
-    for low, high in allowed.unspecified:
+    also = allowed.unspecifies_nan
+    for low, high in allowed.unspecified_ranges:
         also = also | (low <= high)
     kinds = {
         "allowed or forbidden": claimed & ~blank,

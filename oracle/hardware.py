@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from halfulp.oracle.codes import F64
-from halfulp.oracle.formats import Bits, Format
+from halfulp.oracle.formats import FORMATS, Bits, Format
 
 F32 = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -115,6 +115,7 @@ _UNARY_AND_BINARY = {
     "mul": np.multiply,
     "div": np.divide,
     "sqrt": np.sqrt,
+    "floor": np.floor,
 }
 
 
@@ -165,6 +166,36 @@ def fused_multiply_add(a: F64, b: F64, c: F64) -> F64:
         other = total - product
         error = (product - (total - other)) + (c - other)
         return to_odd_f64(total, error)
+
+
+def fused_multiply_add_f32(a: Bits, b: Bits, c: Bits) -> Bits:
+    """a*b + c of f32 codes, rounded once.
+
+    The product is exact in float64, and the sum rounded there is nearly always on the same side of every midpoint of
+    f32 as the exact one: rounding is monotone, and those midpoints are float64 numbers. It can only land on one: where
+    its last 29 bits are those of a midpoint, or below the normal numbers of f32, where midpoints lie elsewhere, the sum
+    is done again and rounded to odd.
+    """
+    with np.errstate(all="ignore"):
+        x, y, z = (bits.view(np.float32).astype(np.float64) for bits in (a, b, c))
+        total = x * y
+        total += z
+        bits = canonical_nan(FORMATS["f32"], total.astype(np.float32))
+    code = total.view(np.uint64)
+    doubtful = (code & _BELOW_F32) == _HALF_OF_F32
+    doubtful |= (code & _F64_MAGNITUDE) < _F32_NORMAL_IN_F64
+    rows = np.flatnonzero(doubtful)
+    if len(rows):
+        again = fused_multiply_add(x[rows], y[rows], z[rows])
+        with np.errstate(all="ignore"):
+            bits[rows] = canonical_nan(FORMATS["f32"], again.astype(np.float32))
+    return bits
+
+
+_BELOW_F32 = np.uint64((1 << 29) - 1)
+_HALF_OF_F32 = np.uint64(1 << 28)
+_F64_MAGNITUDE = np.uint64((1 << 63) - 1)
+_F32_NORMAL_IN_F64 = np.uint64((1023 - 126) << 52)
 
 
 def f64_to_odd_f32(values: F64) -> Bits:

@@ -78,7 +78,7 @@ class _Row:
         """Where a user of this value may rely on its being exactly ``bits`` (or a NaN)."""
         answer = self.answer
         if answer.claim is None and answer.member is None and not answer.ranges and not answer.unspecified:
-            return self.certain
+            return self.certain  # the common case, without a pass over the elements
         settled = answer.single
         return settled if self.certain is None else settled & self.certain
 

@@ -404,6 +404,9 @@ def fma(fmt: Format, a: Bits, b: Bits, c: Bits) -> Rounded:
     """
     if fmt.width > 32 or not fmt.signed or not hardware.trusted():
         return arithmetic_generic("fma", fmt, (a, b, c))
+    if fmt.name == "f32":
+        bits = hardware.fused_multiply_add_f32(a, b, c)
+        return Rounded(bits, lambda: arithmetic_generic("fma", fmt, (a, b, c)).flags)
     total = hardware.fused_multiply_add(*(codes.float64_values(fmt, bits) for bits in (a, b, c)))
     rounded = cast_float(_F64, fmt, total.view(np.uint64))
     return Rounded(rounded.bits, lambda: arithmetic_generic("fma", fmt, (a, b, c)).flags)

@@ -51,11 +51,13 @@ def encode(recorded: Recorded) -> str:
     data: dict[str, Any] = {"id": recorded.id, "clause": recorded.clause, "opt": recorded.opt_level}
     if isinstance(program, Kernel):
         data["kernel"] = kernels.to_json(program)
-        data["inputs"] = [
-            _hex(format_of(type_.dtype), bits) for type_, bits in zip(program.input_types, recorded.inputs, strict=True)
-        ]
     else:
         data["source"] = _expression_to_json(program.result)
+    if isinstance(program, Kernel) or recorded.inputs:
+        data["inputs"] = [
+            _hex(format_of(type_.dtype), bits)
+            for type_, bits in zip(_input_types(program), recorded.inputs, strict=True)
+        ]
     packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
     return PREFIX + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 

@@ -494,8 +494,8 @@ def test_certify_finds_and_explains(stubs: Path) -> None:
     assert "--backend cli_stubs:Flips" in done.stdout
     assert "NOT CERTIFIED: " in done.stdout
     token = next(line.split()[3] for line in done.stdout.splitlines() if line.startswith("replay "))
-    assert run_command("replay", token, "--backend", "cli_stubs:Flips", cwd=stubs).returncode == 1
-    assert run_command("replay", token, "--backend", "cli_stubs:Right", cwd=stubs).returncode == 0
+    assert cli.main(["replay", token, "--backend", "cli_stubs:Flips"]) == 1
+    assert cli.main(["replay", token, "--backend", "cli_stubs:Right"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from halfulp.oracle import codes
-from halfulp.oracle.formats import FLOATS, INTS, Format, format_of
+from halfulp.oracle.formats import FLOATS, INTS, Bits, Format, format_of
 from halfulp.oracle.ops import operation, signatures
 from halfulp.oracle.ops.record import Signature
 from halfulp.oracle.rounding import value_of
@@ -171,11 +171,12 @@ def test_pairs_cancel_tie_and_reach_midpoints() -> None:
         assert (np.abs(part - 0.5) < 2.0**-20).mean() > 0.02, "quotients next to a midpoint"
 
 
-def _bits_below(values: np.ndarray, precision: int) -> np.ndarray:  # type: ignore[type-arg]
+def _bits_below(values: Bits, precision: int) -> Bits:
     """1 where a finite non-zero number has exactly one more significant bit than ``precision``."""
     mantissa, _ = np.frexp(np.where(np.isfinite(values), values, 0))
     scaled = np.abs(mantissa) * 2.0 ** (precision + 1)
-    return ((scaled % 2 == 1) & (scaled > 0)).astype(int)
+    one_more: Bits = ((scaled % 2 == 1) & (scaled > 0)).astype(int)
+    return one_more
 
 
 def test_triples_cancel_the_product() -> None:
@@ -236,5 +237,5 @@ def test_sharp_values_are_legal_somewhere() -> None:
     assert 0 not in divisors
 
 
-def _all_pairs() -> list[np.ndarray]:  # type: ignore[type-arg]
+def _all_pairs() -> list[Bits]:
     return inputs.every_tuple([format_of("i8"), format_of("i8")])

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import halfulp
+import halfulp.properties
 
 pytest_plugins = ["pytester"]
 
@@ -338,6 +339,18 @@ def test_a_conftest_can_name_the_plugin(project: pytest.Pytester) -> None:
         )
         assert result.ret == 0
         result.stdout.fnmatch_lines(["CERTIFIED *"])
+
+
+def test_in_a_clone_the_properties_alone_are_tried(project: pytest.Pytester) -> None:
+    """The suite's own tests run when no backend is named, or when they are."""
+    properties = Path(halfulp.properties.__path__[0])
+    project.makeini(f"[pytest]\ntestpaths = {properties} test_properties.py\naddopts = --import-mode=importlib\n")
+    options = ("--backend=stubs:Right", "--depth=quick", "--collect-only", "-q")
+    listing = certify(project, *options)
+    assert listing.ret == 0
+    assert "test_of_the_project" not in listing.stdout.str()
+    assert "test_of_the_project" in certify(project, *options, "test_properties.py").stdout.str()
+    assert "test_of_the_project" in certify(project, "--collect-only", "-q").stdout.str()
 
 
 def test_the_entry_point_does_nothing_by_itself(project: pytest.Pytester) -> None:

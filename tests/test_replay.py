@@ -9,6 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
+from halfulp.oracle.formats import Bits
 from halfulp.oracle.kernel import SCALAR, Apply, Constant, Input, Kernel, Type, one_node
 from halfulp.oracle.source import Call, Formed, Literal, Parameter, Source
 from halfulp.properties.replay import PREFIX, Recorded, decode, encode
@@ -22,7 +23,7 @@ KERNEL = Kernel(
     ),
     (3, 0),
 )
-INPUTS = (np.array([0x3C00, 0x7E01, 0x8000], np.uint16), np.array(1, np.uint8))
+INPUTS: tuple[Bits, ...] = (np.array([0x3C00, 0x7E01, 0x8000], np.uint16), np.array(1, np.uint8))
 
 
 def test_kernel_round_trip() -> None:
@@ -46,7 +47,7 @@ def test_every_width_round_trips(dtype: str) -> None:
     assert np.array_equal(storage, _codes(fmt)[0])
 
 
-def _codes(dtype: str) -> tuple[np.ndarray]:  # type: ignore[type-arg]
+def _codes(dtype: str) -> tuple[Bits]:
     if dtype == "i128":
         return (np.array([(1, 2), (2**64 - 1, 2**63)], np.dtype([("lo", "<u8"), ("hi", "<u8")])),)
     top = {"bool": 1, "i8": 255, "u64": 2**64 - 1, "f64": 2**64 - 2, "bf16": 0xFFFF, "e2m1": 15}[dtype]

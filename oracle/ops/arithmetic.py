@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from halfulp.oracle import codes, rounding_array
+from halfulp.oracle import codes, hardware, rounding_array
 from halfulp.oracle.formats import Bits, Format
 from halfulp.oracle.kernel import Apply, Input, Kernel, Type
 from halfulp.oracle.ops.casts import finite_range
@@ -242,7 +242,10 @@ def _floor_bits(fmt: Format, bits: Bits) -> Bits:
 
 
 def _floor_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
-    return exactly(signature.result_format, _floor_bits(signature.result_format, operands[0]))
+    fmt = signature.result_format
+    if fmt.width >= 32 and hardware.trusted():
+        return exactly(fmt, hardware.arithmetic("floor", fmt, tuple(operands)))  # nothing is rounded
+    return exactly(fmt, _floor_bits(fmt, operands[0]))
 
 
 def _unary_float(name: str, summary: str, allowed: Callable[[Signature, Sequence[Bits]], AllowedSet]) -> Operation:
@@ -278,9 +281,11 @@ def _muladd_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSe
     product = rounding_array.mul(fmt, a, b)
     forms = (rounding_array.fma(fmt, a, b, c), rounding_array.add(fmt, product.bits, c))
     fused, separate = (finite_range(exactly(fmt, form.bits), form, None) for form in forms)
-    either = union(fused, separate)
+    allowed = union(fused, separate)
+    if fmt.infinity:
+        return allowed
     settled = finite_range(exactly(fmt, product.bits), product, None).single
-    return either if settled.all() else replace(either, claim=together((either.claim, settled)))
+    return replace(allowed, claim=together((allowed.claim, settled)))
 
 
 def _muladd_cases(signature: Signature, operands: Sequence[Bits]) -> Mapping[str, Mask]:

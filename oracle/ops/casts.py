@@ -125,10 +125,11 @@ def saturate_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedS
     if dst.is_float:
         if src.is_int:
             return exactly(dst, rounding_array.cast_int_to_float(src, dst, bits, overflow="saturate").bits)
-        result = rounding_array.cast_float(src, dst, bits, overflow="saturate").bits
-        infinite = codes.is_infinite(src, bits)
-        signed = np.where(codes.is_negative(src, bits), dst.max_finite_bits | dst.sign_mask, dst.max_finite_bits)
-        return exactly(dst, np.where(infinite, signed.astype(dst.storage), result))
+        if not dst.infinity:
+            return exactly(dst, rounding_array.cast_float(src, dst, bits, overflow="saturate").bits)
+        plain = rounding_array.cast_float(src, dst, bits).bits
+        # The largest finite number is the code below infinity's.
+        return exactly(dst, plain - codes.is_infinite(dst, plain))
     if src.is_int:
         return exactly(dst, _clamp_ints(src, dst, bits))
     truncated, legal = rounding_array.cast_float_to_int(src, dst, bits)
