@@ -468,7 +468,7 @@ def _(b: Builder, t: str) -> int:
 
 
 def _round_trip(source: str, through: str, clause: str) -> None:
-    @_known(f"round-trip-{through}", clause, (source,))
+    @_known(f"round-trip-{source}-{through}", clause, (source,))
     def _(b: Builder, t: str) -> int:
         return b.cast(b.cast(b.input(t), through), t)
 

@@ -389,6 +389,7 @@ def test_known_programs_are_well_typed_and_pass(known: Any) -> None:
 def test_names_of_known_programs_differ() -> None:
     ids = [f"{known.name}[{dtype}]" for known in KNOWN for dtype in known.dtypes]
     assert len(ids) == len(set(ids))
+    assert len({known.name for known in KNOWN}) == len(KNOWN)
 
 
 def test_order_of_a_sum_is_kept() -> None:
