@@ -306,7 +306,10 @@ def _count(tally: Tally, allowed: AllowedSet, operands: Sequence[Bits], got: Bit
     if not allowed.format.is_float:
         return
     tally.max_distance = tally.max_distance or 0
-    rows = np.flatnonzero((got != allowed.nearest) & (verdicts != Verdict.NO_CLAIM))
+    apart = (got != allowed.nearest) & (verdicts != Verdict.NO_CLAIM)
+    if all((low >= high).all() for low, high in allowed.ranges):
+        apart &= verdicts != Verdict.ALLOWED  # the set lists its values (fused or not, either zero): each is right
+    rows = np.flatnonzero(apart)
     if len(rows) and allowed.ranges:
         rows = rows[~_alternative(allowed.take(rows), got[rows])]
     if not len(rows):

@@ -194,7 +194,7 @@ def _listing_lines() -> Iterator[str]:
         operands = f"{record.arity} operand{'s' if record.arity > 1 else ''}"
         shape = f"{operands}, --result FORMAT" if record.converts else operands
         yield f"  {record.name:<15}{shape}"
-        yield f"  {'':<15}{record.summary} (intent:{record.chapter})"
+        yield f"  {'':<15}{record.summary} (section {record.chapter.replace('/', ' and ')})"
     for heading, wanted in (("formats", True), ("formats that casts from and to f32 know besides", False)):
         yield ""
         yield heading

@@ -90,9 +90,10 @@ def _replay(recorded: Recorded, adapter: Adapter, backend: str) -> int:
     if level not in adapter.opt_levels:
         level = max(adapter.opt_levels)
         print(f"the backend has no level O{recorded.opt_level}; this is O{level}")
-    (compiled,) = compile_all(adapter, [recorded.program], level)
     program = recorded.program
     typing = check(program) if isinstance(program, Kernel) else elaborate(program)
+    kernel = program if isinstance(program, Kernel) else typing
+    (compiled,) = compile_all(adapter, [program], level, [kernel if isinstance(kernel, Kernel) else None])
     if isinstance(compiled, Unsupported):
         raise CommandError(f"the backend does not offer what the program uses: {compiled.reason}")
     if isinstance(compiled, Broken):
@@ -105,9 +106,9 @@ def _replay(recorded: Recorded, adapter: Adapter, backend: str) -> int:
         if isinstance(typing, Undecided):
             return _fine(recorded, f"refused, which the text leaves open: {compiled.reason}")
         return _breach(recorded, f"refused, although the language accepts it: {compiled.reason}", backend)
-    if not isinstance(program, Kernel):
+    if not isinstance(kernel, Kernel) or not recorded.inputs:
         return _fine(recorded, "accepted, as the language wants it")
-    return _values(recorded, program, compiled, backend)
+    return _values(recorded, kernel, compiled, backend)
 
 
 def _fine(recorded: Recorded, what: str) -> int:

@@ -252,7 +252,7 @@ def _unary_float(name: str, summary: str, allowed: Callable[[Signature, Sequence
     return Operation(
         name=name,
         arity=1,
-        chapter="4/5",
+        chapter="5",
         summary=summary,
         typing=_not_on_integers(name),
         allowed=allowed,
