@@ -387,7 +387,8 @@ NOTES: dict[str, str] = {
     "numpy": "numpy is no backend of this language: it promotes operands where the language refuses a program, by "
     "design. Those differences stand under *Programs*. What stands under *Results* is another matter: the libraries "
     "round twice where a conversion rounds once. ml_dtypes converts f64 and wide integers to its narrow floats by "
-    "way of f32, and a value just above a midpoint of the narrow format becomes the midpoint itself on the way.",
+    "way of f32, and a value just above a midpoint of the narrow format becomes the midpoint itself on the way. And "
+    "numpy's `fmax` and `fmin` give NaN beside some signalling NaNs.",
 }
 """What a reader has to know about a backend to read its findings."""
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from halfulp.oracle import codes, rounding_array
+from halfulp.oracle import codes, limbs, rounding_array
 from halfulp.oracle.formats import CANONICAL, Bits, Format, format_of
 from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer, Undecided
 from halfulp.oracle.ops.rules import as_bits, not_elements, special_codes
-from halfulp.oracle.rounding import Mode, round_exact, value_of
 from halfulp.oracle.sets import AllowedSet, Mask, exactly, mark_unspecified, together
 
 
@@ -203,40 +202,52 @@ def _all_under(clause: str) -> dict[str, Any]:
 # Critical points.
 
 
-_BOTH_WAYS: tuple[Mode, Mode] = ("down", "up")
-
-
-def destination_midpoints(src: Format, dst: Format) -> list[int]:
+@cache
+def destination_midpoints(src: Format, dst: Format) -> tuple[int, ...]:
     """Codes of ``src`` at and next to the points where rounding to ``dst`` changes its answer.
 
     Those are the midpoints of neighbouring numbers of a float destination (the overflow threshold is the last of
     them) and the integers of an integer destination. Each is taken at the borders of the destination's classes, and
     each with the source's neighbours on both sides.
     """
-    if dst.is_float:
-        probes = {0, 1, 2, dst.max_finite_bits, dst.max_finite_bits - 1}
-        for exponent in _exponents(src, dst):
-            binade = (exponent + dst.bias) << dst.fraction_bits
-            probes |= {binade + offset for offset in (-2, -1, 0, 1)}
-        points: set[Fraction] = set()
-        for code in probes:
-            if 0 <= code <= dst.max_finite_bits:
-                value = _number(dst, code)
-                exponent = max(code >> dst.fraction_bits, 1 if dst.subnormals else 0) - dst.bias
-                points |= {value, value + Fraction(2) ** (exponent - dst.fraction_bits - 1)}
-    else:
-        ends = (0, 1, 2, 3, dst.max_int, -dst.min_int, dst.max_int - 1, 1 << (dst.width - 2))
-        points = {Fraction(2 * end + half, 2) for end in ends for half in (-1, 0, 1, 2)}
-    found: set[int] = set()
-    for point in points:
-        for signed in (point, -point):
-            for mode in _BOTH_WAYS:
-                try:
-                    code = round_exact(src, signed, mode=mode, overflow="saturate")
-                except (OverflowError, ValueError):
-                    continue
-                found |= {code, *_neighbours(src, code)}
-    return sorted(found)
+    points = _float_turning_points(src, dst) if dst.is_float else _int_turning_points(dst)
+    steps = (-1, 0, 1, 2)  # from the source's number at or below the point
+    if src.is_float:
+        sig, exp = (list(column) for column in zip(*sorted(points), strict=True))
+        positive = np.zeros(len(sig), bool)
+        below = rounding_array.round_array(
+            src, positive, np.array(sig, np.uint64), np.array(exp), mode="toward_zero", overflow="saturate"
+        )
+        near = {code + step for code in below.bits.tolist() for step in steps}
+        magnitudes = {code for code in near if 0 <= code <= src.max_finite_bits}
+        return tuple(sorted(magnitudes | {code | src.sign_mask for code in magnitudes}))
+    whole = {sig << exp if exp >= 0 else sig >> -exp for sig, exp in points}
+    values = {sign * (value + step) for value in whole for step in steps for sign in (1, -1)}
+    return tuple(sorted(v % src.code_count for v in values if src.min_int <= v <= src.max_int))
+
+
+def _float_turning_points(src: Format, dst: Format) -> set[tuple[int, int]]:
+    """Numbers of ``dst`` and the midpoints above them, as integers (sig, exp) that stand for sig * 2**exp."""
+    probes = {0, 1, 2, dst.max_finite_bits, dst.max_finite_bits - 1}
+    for exponent in _exponents(src, dst):
+        binade = (exponent + dst.bias) << dst.fraction_bits
+        probes |= {binade + offset for offset in (-2, -1, 0, 1)}
+    points = set()
+    for code in probes:
+        if 0 <= code <= dst.max_finite_bits:
+            field = code >> dst.fraction_bits
+            subnormal = dst.subnormals and field == 0
+            sig = (code & dst.fraction_mask) | (0 if subnormal else 1 << dst.fraction_bits)
+            exp = dst.quantum_exponent if subnormal else field - dst.bias - dst.fraction_bits
+            points |= {(sig, exp), (2 * sig + 1, exp - 1)}
+    return points
+
+
+def _int_turning_points(dst: Format) -> set[tuple[int, int]]:
+    """Integers at the ends of the range, with the halves between the small ones."""
+    ends = (0, 1, 2, 3, dst.max_int, -dst.min_int, 1 << (dst.width - 2))
+    wholes = {(end + step, 0) for end in ends for step in (-1, 0, 1) if 0 <= end + step <= limbs.MAX}
+    return wholes | {(2 * end + 1, -1) for end, _ in wholes if end < 1 << 63}
 
 
 def _exponents(src: Format, dst: Format) -> Iterable[int]:
@@ -250,19 +261,6 @@ def _exponents(src: Format, dst: Format) -> Iterable[int]:
     evenly = range(dst.emin, dst.max_exponent + 1, max(1, count // 40))
     ends = (*range(dst.emin, dst.emin + 5), *range(dst.max_exponent - 3, dst.max_exponent + 1), -1, 0, 1)
     return sorted({e for e in (*evenly, *ends) if dst.emin <= e <= dst.max_exponent})
-
-
-def _number(fmt: Format, code: int) -> Fraction:
-    value = value_of(fmt, code)
-    assert isinstance(value, Fraction)
-    return value
-
-
-def _neighbours(fmt: Format, code: int) -> set[int]:
-    if fmt.is_float:
-        sign, magnitude = code & fmt.sign_mask, code & fmt.magnitude_mask
-        return {sign | m for m in (magnitude - 1, magnitude + 1) if 0 <= m <= fmt.max_finite_bits}
-    return {(code + step) % fmt.code_count for step in (-1, 1)}
 
 
 def _critical(signature: Signature) -> tuple[Bits, ...]:
