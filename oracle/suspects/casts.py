@@ -746,6 +746,16 @@ SATURATING = (
         _as_plain,
     ),
     wrong(
+        "saturating_cast_via_f32",
+        "A saturating cast rounds twice: first to f32, then, clamping, to the destination.",
+        intent("5.2-i"),
+        saturating(_double_rounds(format_of("f32"))),
+        lambda signature, operands: right(
+            Signature("cast_saturate", ("f32",), signature.result), (convert(signature.args[0], "f32", operands[0]),)
+        ),
+        source=ML_DTYPES,
+    ),
+    wrong(
         "saturating_cast_keeps_infinity",
         "A saturating cast lets an infinity through.",
         intent("5.2-i"),
