@@ -85,8 +85,28 @@ class Adapter(Protocol):
     opt_levels: Sequence[int]
     facts: Facts
 
-    def compile(
-        self, programs: Sequence[Kernel | Source], options: Options
-    ) -> list[Compiled | Rejected | Unsupported]:
+    def compile(self, programs: Sequence[Kernel | Source], options: Options) -> list[Compiled | Rejected | Unsupported]:
         """Compile each program; one answer each, in order. Never raises for a bad program."""
+        ...
+
+
+@runtime_checkable
+class HasArtifact(Protocol):
+    """An adapter that can show what it made of a program: IR, PTX, assembly."""
+
+    def artifact(self, kernel: Kernel, options: Options) -> str:
+        """The compiled form of ``kernel`` as text.
+
+        Raises:
+            UnsupportedError: the adapter cannot compile this kernel.
+        """
+        ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """An adapter that holds something (a process, a device context) which has to be given back."""
+
+    def close(self) -> None:
+        """Give everything back. May be called twice; the adapter is not used afterwards."""
         ...

@@ -75,9 +75,7 @@ class Chapter:
     def clauses(self) -> list[Clause]:
         reasons = dict(self.exceptions)
         found = []
-        for letter, kinds, rule in re.findall(
-            r"^([a-z]) ([VRIPD]+) (.*(?:\n  .*)*)", self.text, re.MULTILINE
-        ):
+        for letter, kinds, rule in re.findall(r"^([a-z]) ([VRIPD]+) (.*(?:\n  .*)*)", self.text, re.MULTILINE):
             later = "" if letter in self.checked else reasons.get(letter, self.later)
             words = " ".join(rule.split())
             found.append(Clause(f"intent:{self.number}-{letter}", kinds, self.number, words, later))
@@ -138,6 +136,7 @@ j R Members of different enums are not compared implicitly.
 k R An enum enters no run-time value, parameter or buffer, and takes no arithmetic, cast or bitcast.
 l V The integer behind an enum member means nothing: other numbers, same program.
 """,
+        checked="a",
         later="needs shapes and index values",
         exceptions=tuple((letter, "needs compile-time values") for letter in "ijkl"),
     ),

@@ -96,8 +96,7 @@ def is_subnormal(fmt: Format, bits: Bits) -> Mask:
 
 
 def is_negative(fmt: Format, bits: Bits) -> Mask:
-    """The sign bit of a float (set also for -0 and for a NaN that has it); whether an integer is below
-    zero."""
+    """The sign bit of a float (of -0 and of a NaN too); whether an integer is below zero."""
     if not fmt.signed:
         return np.zeros(bits.shape, bool)
     if fmt.storage == WIDE:
@@ -136,6 +135,8 @@ def from_ints(fmt: Format, values: Any) -> Bits:
         values: an integer array; for 128-bit formats also an object array of Python integers.
     """
     values = np.asarray(values)
+    if values.dtype != object and fmt.storage != WIDE:
+        return _low_bits(fmt, values)
     if values.dtype == object:
         low = _object_low_bits(values)
         high = _object_low_bits(values >> 64) if fmt.storage == WIDE else low
@@ -146,7 +147,13 @@ def from_ints(fmt: Format, values: Any) -> Bits:
         out = np.empty(values.shape, WIDE)
         out["lo"], out["hi"] = low, high
         return out
-    return np.asarray((low & np.uint64((1 << fmt.width) - 1)).astype(fmt.storage))
+    return _low_bits(fmt, low)
+
+
+def _low_bits(fmt: Format, values: Any) -> Bits:
+    """Conversion of numpy's integers to a shorter or unsigned type keeps the low bits."""
+    stored: Bits = values.astype(fmt.storage)
+    return stored if fmt.width == fmt.storage.itemsize * 8 else stored & fmt.storage.type(fmt.code_count - 1)
 
 
 def _object_low_bits(values: Any) -> U64:
@@ -294,8 +301,10 @@ def _gap(a: I64, b: I64) -> U64:
 
 
 def next_up(fmt: Format, bits: Bits) -> Bits:
-    """The least value above (IEEE 754 nextUp): both zeros go to the smallest positive number, the negative
-    number of least magnitude to -0. The greatest value, and NaN, stay as they are."""
+    """The least value above (IEEE 754 nextUp). The greatest value, and NaN, stay as they are.
+
+    Both zeros go to the smallest positive number, the negative number of least magnitude to -0.
+    """
     at = ordinal(fmt, bits)
     _, high = ordinal_span(fmt)
     after = np.minimum(at, high - 1) + 1

@@ -20,8 +20,7 @@ from halfulp.oracle.codes import I64, U64, Kind, Mask, Unpacked
 
 
 class Exact(NamedTuple):
-    """``(-1)**sign * sig * 2**exp`` where ``kind`` is ``ZERO`` or ``FINITE``; like `Unpacked`, but i64
-    exponents."""
+    """``(-1)**sign * sig * 2**exp``, as in `Unpacked` but with i64 exponents."""
 
     kind: np.ndarray[Any, np.dtype[np.uint8]]
     sign: Mask
@@ -148,7 +147,7 @@ def fused_multiply_add(x: Unpacked, y: Unpacked, z: Unpacked) -> Exact:
     one leading bit cancels: the jammed bit stays far below the result's last bit.
     """
     product, ep = _at_top(limbs.multiply(x.sig, y.sig), x.exp.astype(np.int64) + y.exp)
-    addend, ez = _at_top((np.zeros_like(z.sig), z.sig), z.exp.astype(np.int64))
+    addend, ez = _at_top((z.sig, np.zeros_like(z.sig)), z.exp.astype(np.int64) - 64)
     sign_p = x.sign ^ y.sign
     swap = (ez > ep) | ((ez == ep) & limbs.less(product, addend))
     big = limbs.choose(swap, addend, product)

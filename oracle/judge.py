@@ -78,7 +78,7 @@ class _Row:
         """Where a user of this value may rely on its being exactly ``bits`` (or a NaN)."""
         answer = self.answer
         if answer.claim is None and answer.member is None and not answer.ranges and not answer.unspecified:
-            return self.certain
+            return self.certain  # the common case, without a pass over the elements
         settled = answer.single
         return settled if self.certain is None else settled & self.certain
 
@@ -170,7 +170,8 @@ def _spread(array: Any, n: int) -> Any:
 
 
 def _flip(fmt: Format, bits: Bits) -> Bits:
-    return np.bitwise_xor(bits, fmt.storage.type(fmt.sign_mask))
+    flipped: Bits = bits ^ fmt.storage.type(fmt.sign_mask)
+    return flipped
 
 
 def _fused(kernel: Kernel, node: Apply, form: Form, rows: Sequence[_Row], n: int) -> AllowedSet:

@@ -4,12 +4,11 @@
 long as that bit lies at least two places below the last bit of the rounded result, a jammed integer rounds as
 the exact one does, in every direction.
 
-Numpy leaves the result of shifting by the full width or more to the platform, so no shift here reaches 64.
+A shift of uint64 by 64 or more gives 0 in numpy (C leaves it undefined), which makes the shifts of pairs free
+of cases. It is checked below, when this module is imported.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,18 @@ _HALF = np.uint64(32)
 Pair = tuple[U64, U64]
 """High and low 64 bits."""
 
+_WIDTH = np.uint64(64)
+
+
+def _long_shifts_give_zero() -> bool:
+    by = np.arange(64, 164, dtype=np.uint64)
+    ones = np.full(100, MAX, np.uint64)
+    return not ((ones << by).any() or (ones >> by).any() or (ones << (by - by - ONE)).any())
+
+
+if not _long_shifts_give_zero():
+    raise ImportError("this numpy does not give 0 for a shift of uint64 by 64 or more")
+
 
 def bit_length(x: U64) -> I64:
     """Position of the leading one plus one; 0 for 0.
@@ -35,25 +46,22 @@ def bit_length(x: U64) -> I64:
     return np.asarray(np.maximum(length, 0))
 
 
-def _shift(n: Any) -> U64:
-    amount: U64 = np.asarray(n, np.uint64)
-    return amount
+def _amount(n: I64) -> U64:
+    """A shift amount that is not negative, as numpy wants it."""
+    return n.view(np.uint64)
 
 
 def normalise(x: U64) -> tuple[U64, I64]:
     """``x`` shifted left until bit 63 is set, and its bit length. Zero stays zero."""
     length = bit_length(x)
-    return x << _shift(np.minimum(64 - length, 63)), length
+    return x << _amount(64 - length), length
 
 
 def shift_right_jam(x: U64, n: I64) -> U64:
     """``x >> n`` with jamming, for any n >= 0."""
-    by = _shift(np.minimum(n, 63))
+    by = _amount(n)
     kept = x >> by
-    lost = (kept << by) != x
-    kept = np.where(n > 63, np.uint64(0), kept)
-    lost = np.where(n > 63, x != 0, lost)
-    return kept | lost.astype(np.uint64)
+    return np.asarray(kept | ((kept << by) != x))
 
 
 def multiply(a: U64, b: U64) -> Pair:
@@ -68,12 +76,12 @@ def multiply(a: U64, b: U64) -> Pair:
 def add(a: Pair, b: Pair) -> Pair:
     """The sum modulo 2**128."""
     low = a[1] + b[1]
-    return a[0] + b[0] + (low < a[1]).astype(np.uint64), low
+    return a[0] + b[0] + (low < a[1]), low
 
 
 def subtract(a: Pair, b: Pair) -> Pair:
     """The difference modulo 2**128."""
-    return a[0] - b[0] - (a[1] < b[1]).astype(np.uint64), a[1] - b[1]
+    return a[0] - b[0] - (a[1] < b[1]), a[1] - b[1]
 
 
 def less(a: Pair, b: Pair) -> Mask:
@@ -84,7 +92,7 @@ def less(a: Pair, b: Pair) -> Mask:
 def negate(a: Pair) -> Pair:
     """``-a`` modulo 2**128."""
     low = ~a[1] + ONE
-    return ~a[0] + (low == 0).astype(np.uint64), low
+    return ~a[0] + (low == 0), low
 
 
 def choose(where: Mask, a: Pair, b: Pair) -> Pair:
@@ -98,31 +106,28 @@ def pair_bit_length(a: Pair) -> I64:
 
 
 def pair_shift_left(a: Pair, n: I64) -> Pair:
-    """``a << n`` for 0 <= n < 128; bits shifted out are lost."""
-    high, low = choose(n >= 64, (a[1], np.zeros_like(a[1])), a)
-    by = _shift(n & 63)
-    return (high << by) | ((low >> ONE) >> (np.uint64(63) - by)), low << by
+    """``a << n`` for n >= 0; bits shifted out are lost.
+
+    Of the parts that make up the upper half, those that do not apply have a shift of 64 or more, or a
+    negative one, which is a huge one in uint64: they vanish.
+    """
+    high, low = a
+    by = _amount(n)
+    return (high << by) | (low >> (_WIDTH - by)) | (low << (by - _WIDTH)), low << by
 
 
 def pair_shift_right_jam(a: Pair, n: I64) -> Pair:
-    """``a >> n`` with jamming, for any n >= 0."""
-    far = n >= 64
-    high, low = choose(far, (np.zeros_like(a[0]), a[0]), a)
-    gone = np.where(far, a[1], np.uint64(0))
-    rest = np.maximum(np.where(far, n - 64, n), 0)
-    by = _shift(np.minimum(rest, 63))
-    lost = (((low >> by) << by) != low) | (gone != 0)
-    low = (low >> by) | ((high << ONE) << (np.uint64(63) - by))
-    high = high >> by
-    beyond = rest > 63
-    lost = np.where(beyond, (a[0] | a[1]) != 0, lost)
-    low = np.where(beyond, np.uint64(0), low) | lost.astype(np.uint64)
-    return np.where(beyond, np.uint64(0), high), low
+    """``a >> n`` with jamming, for any n >= 0. The parts are those of `pair_shift_left`, mirrored."""
+    high, low = a
+    by = _amount(np.minimum(n, 128))
+    lost = (low << (_WIDTH - np.minimum(by, _WIDTH))) | (high << (np.uint64(128) - by))
+    shifted = (low >> by) | (high << (_WIDTH - by)) | (high >> (by - _WIDTH))
+    return high >> by, shifted | (lost != 0)
 
 
 def pair_to_single(a: Pair) -> tuple[U64, I64]:
     """The 64 leading bits, jammed, and the exponent to go with them: the value is ``single *
     2**exponent``."""
     length = pair_bit_length(a)
-    high, low = pair_shift_left(a, np.minimum(128 - length, 127))
-    return high | (low != 0).astype(np.uint64), length - 64
+    high, low = pair_shift_left(a, 128 - length)
+    return high | (low != 0), length - 64

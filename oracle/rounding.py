@@ -75,8 +75,7 @@ def floor_log2(value: Fraction) -> int:
 
 
 def round_to_integer(magnitude: Fraction, mode: Mode, *, negative: bool) -> int:
-    """A non-negative rational rounded to an integer; ``negative`` is the sign that the direction refers
-    to."""
+    """A non-negative rational rounded to an integer; ``negative`` is the sign of the whole value."""
     below, remainder = divmod(magnitude.numerator, magnitude.denominator)
     if remainder == 0:
         return below

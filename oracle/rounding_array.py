@@ -13,8 +13,8 @@ the argument why a shorter path gives the same result stands there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,56 +24,57 @@ from halfulp.oracle.exact import Exact
 from halfulp.oracle.formats import FORMATS, WIDE, Bits, Format
 from halfulp.oracle.rounding import Mode, Overflow
 
+hardware.keep_freed_memory()
+
 _F32, _F64, _BF16 = FORMATS["f32"], FORMATS["f64"], FORMATS["bf16"]
 
 
-class Masks(NamedTuple):
-    """See `Rounded`."""
+_OVERFLOW, _BEYOND, _INVALID = 1, 2, 4
 
-    overflow: Mask
-    beyond: Mask
-    invalid: Mask
+Flags = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class Rounded:
-    """Rounded results, with what happened on the way. The masks are computed when they are first asked for.
+    """Rounded results, with what happened on the way. The masks are computed when one is first asked for.
 
     Attributes:
         bits: the results. Where the policy gives none, or the format cannot hold an infinity, the largest
             finite number with the sign of the exact value.
     """
 
-    def __init__(self, bits: Bits, masks: Callable[[], Masks]) -> None:
+    def __init__(self, bits: Bits, find_flags: Callable[[], Flags]) -> None:
         self.bits = bits
-        self._find = masks
-        self._masks: Masks | None = None
+        self._find_flags = find_flags
 
-    @property
-    def masks(self) -> Masks:
-        if self._masks is None:
-            self._masks = self._find()
-        return self._masks
+    @cached_property
+    def flags(self) -> Flags:
+        return self._find_flags()
 
-    @property
+    @cached_property
     def overflow(self) -> Mask:
         """The magnitude, rounded with an unbounded exponent, exceeds the largest finite number.
 
         Also where an exact infinity is no result: the format has none, or the policy saturates.
         """
-        return self.masks.overflow
+        return np.asarray((self.flags & _OVERFLOW) != 0)
 
-    @property
+    @cached_property
     def beyond(self) -> Mask:
-        """The exact magnitude exceeds the largest finite number: everywhere in ``overflow``, and in the half
-        step (448 to 464 in f8e4m3fn) that rounds down to it. An exact infinity counts where ``overflow``
-        counts it."""
-        return self.masks.beyond
+        """The exact magnitude exceeds the largest finite number.
 
-    @property
+        True everywhere in ``overflow``, and in the half step (448 to 464 in f8e4m3fn) that rounds down to the
+        largest number.
+        """
+        return np.asarray((self.flags & _BEYOND) != 0)
+
+    @cached_property
     def invalid(self) -> Mask:
-        """The format has nothing for the value: NaN where there is no NaN (the bits are 0); in e8m0 zero, a
-        negative number, or one below 2**-127 (the bits are NaN)."""
-        return self.masks.invalid
+        """The format has nothing for the value.
+
+        NaN where there is no NaN (the bits are 0); in e8m0 zero, a negative number, or one below 2**-127 (the
+        bits are NaN).
+        """
+        return np.asarray((self.flags & _INVALID) != 0)
 
 
 def round_array(
@@ -119,9 +120,8 @@ def deliver(
     lead = np.where(sig != 0, exp + (length - 1), fmt.emin)
     # Bits to discard, so that the last bit kept is the quantum; more of them below the normal numbers.
     discard = precision_gap + np.maximum(fmt.emin - lead, 0)
-    past = (discard > 64).astype(np.uint64)
-    by = np.minimum(discard - 1, 63).astype(np.uint64)
-    halves = (top >> past) >> by
+    by = (discard - 1).view(np.uint64)
+    halves = top >> by
     rest = (halves << by) != top
     if sticky is not None:
         rest = rest | sticky
@@ -165,16 +165,15 @@ def deliver(
     if no_number.any():
         magnitude = np.where(no_number, np.uint64(0 if fmt.nan == "none" else fmt.nan_bits), magnitude)
 
-    def masks() -> Masks:
-        unheld_infinity = kind == Kind.INFINITE
-        if fmt.infinity and overflow != "saturate":
-            unheld_infinity = np.zeros(sig.shape, bool)
-        above = too_large | (nonzero & ((floor > largest) | ((floor == largest) & inexact)))
-        usable = ~unheld
+    def flags() -> Flags:
+        keeps_infinity = fmt.infinity and overflow != "saturate"
+        lost = np.zeros(sig.shape, bool) if keeps_infinity else (kind == Kind.INFINITE) & ~unheld
+        over = lost | (too_large & ~unheld)
+        above = over | (nonzero & ~unheld & ((floor > largest) | ((floor == largest) & inexact)))
         invalid = unheld | nan if fmt.nan == "none" else unheld
-        return Masks((too_large | unheld_infinity) & usable, (above | unheld_infinity) & usable, invalid)
+        return np.asarray(over * np.uint8(_OVERFLOW) | above * np.uint8(_BEYOND) | invalid * np.uint8(_INVALID))
 
-    return Rounded(magnitude.astype(fmt.storage), masks)
+    return Rounded(magnitude.astype(fmt.storage), flags)
 
 
 def _overflow_results(fmt: Format, sign: Mask, mode: Mode) -> Any:
@@ -196,9 +195,14 @@ def _unpacked(fmt: Format, bits: Bits) -> Exact:
     return Exact(kind, sign, sig, exp.astype(np.int64))
 
 
+def _take(table: Any, index: Any) -> Any:
+    """``table[index]`` for an index that is always in range; ``"clip"`` only spares numpy the test."""
+    return np.take(table, index, mode="clip")
+
+
 def _looked_up(table: Rounded, index: Any) -> Rounded:
     """Rows of a table."""
-    return Rounded(table.bits[index], lambda: Masks(*(mask[index] for mask in table.masks)))
+    return Rounded(_take(table.bits, index), lambda: _take(table.flags, index))
 
 
 # Float to float.
@@ -213,6 +217,8 @@ def cast_float(
     """
     if src.width <= 16:
         return _looked_up(_cast_table(src, dst, mode, overflow), bits)
+    if src is dst and overflow != "saturate":
+        return _same(src, bits)
     if src.width == 32:
         if dst.fraction_bits <= _BF16.fraction_bits - 2:
             # Rounding to odd keeps all that matters to a precision two bits shorter. Every number, midpoint and
@@ -220,17 +226,28 @@ def cast_float(
             return _looked_up(_cast_table(_BF16, dst, mode, overflow), hardware.f32_to_odd_bf16(bits))
         usual = mode == "nearest_even" and overflow == "infinity"
         if usual and dst.name in _FROM_F32 and hardware.trusted():
-            return Rounded(_FROM_F32[dst.name](bits), lambda: cast_float_generic(src, dst, bits).masks)
+            return Rounded(_FROM_F32[dst.name](bits), lambda: cast_float_generic(src, dst, bits).flags)
         return cast_float_generic(src, dst, bits, mode=mode, overflow=overflow)
-    if dst.width < 32 and hardware.trusted():
+    # What lies beyond f32 becomes f32's largest number, an odd code. Rounded to nearest that still overflows every
+    # shorter format; otherwise only those of a smaller range.
+    within = dst.max_exponent < _F32.max_exponent or mode in ("nearest_even", "nearest_away")
+    if dst.width < 32 and within and hardware.trusted():
         # Likewise: the midpoints of at most 12 bits are even f32 codes.
         odd = hardware.f64_to_odd_f32(bits.view(np.float64))
         return cast_float(_F32, dst, odd, mode=mode, overflow=overflow)
     if dst.name == "f32" and mode == "nearest_even" and overflow == "infinity" and hardware.trusted():
         with np.errstate(all="ignore"):
             single = bits.view(np.float64).astype(np.float32)
-        return Rounded(hardware.canonical_nan(dst, single), lambda: cast_float_generic(src, dst, bits).masks)
+        return Rounded(hardware.canonical_nan(dst, single), lambda: cast_float_generic(src, dst, bits).flags)
     return cast_float_generic(src, dst, bits, mode=mode, overflow=overflow)
+
+
+def _same(fmt: Format, bits: Bits) -> Rounded:
+    """A conversion to the same format: nothing happens, but every NaN becomes the one NaN."""
+    return Rounded(
+        np.where(codes.is_nan(fmt, bits), fmt.storage.type(fmt.nan_bits), bits),
+        lambda: np.zeros(bits.shape, np.uint8),
+    )
 
 
 def cast_float_generic(
@@ -299,7 +316,7 @@ def cast_float_to_int(src: Format, dst: Format, bits: Bits) -> tuple[Bits, Mask]
     """
     if src.width <= 16:
         table, legal = _float_to_int_table(src, dst)
-        return table[bits], legal[bits]
+        return _take(table, bits), _take(legal, bits)
     if dst.storage != WIDE and hardware.trusted():
         return _float_to_int_by_host(src, dst, bits)
     return cast_float_to_int_generic(src, dst, bits)
@@ -315,11 +332,11 @@ def _float_to_int_by_host(src: Format, dst: Format, bits: Bits) -> tuple[Bits, M
     with np.errstate(all="ignore"):
         legal = values > below if int(below) == dst.min_int - 1 else values >= below
         legal &= values < above
-    inside = np.where(legal, values, kind(0))
-    if dst.width == 64 and not dst.signed:
-        return inside.astype(np.uint64), legal
-    target = np.int32 if dst.max_int <= np.iinfo(np.int32).max else np.int64
-    return codes.from_ints(dst, inside.astype(target)), legal
+    inside = values if legal.all() else (bits & -legal.astype(bits.dtype)).view(kind)
+    if not dst.signed:
+        return inside.astype(dst.storage), legal
+    whole = inside.astype(np.int32 if dst.width <= 32 else np.int64)
+    return codes.from_ints(dst, whole), legal
 
 
 def cast_float_to_int_generic(src: Format, dst: Format, bits: Bits) -> tuple[Bits, Mask]:
@@ -387,9 +404,12 @@ def fma(fmt: Format, a: Bits, b: Bits, c: Bits) -> Rounded:
     """
     if fmt.width > 32 or not fmt.signed or not hardware.trusted():
         return arithmetic_generic("fma", fmt, (a, b, c))
+    if fmt.name == "f32":
+        bits = hardware.fused_multiply_add_f32(a, b, c)
+        return Rounded(bits, lambda: arithmetic_generic("fma", fmt, (a, b, c)).flags)
     total = hardware.fused_multiply_add(*(codes.float64_values(fmt, bits) for bits in (a, b, c)))
     rounded = cast_float(_F64, fmt, total.view(np.uint64))
-    return Rounded(rounded.bits, lambda: arithmetic_generic("fma", fmt, (a, b, c)).masks)
+    return Rounded(rounded.bits, lambda: arithmetic_generic("fma", fmt, (a, b, c)).flags)
 
 
 def exact_fma(fmt: Format, a: Bits, b: Bits, c: Bits) -> Exact:
@@ -435,7 +455,7 @@ def _arithmetic(op: str, fmt: Format, operands: tuple[Bits, ...]) -> Rounded:
     else:
         values = tuple(codes.float64_values(fmt, operand) for operand in operands)
         bits = cast_float(_F64, fmt, hardware.arithmetic_in_f64(op, values).view(np.uint64)).bits
-    return Rounded(bits, lambda: arithmetic_generic(op, fmt, operands).masks)
+    return Rounded(bits, lambda: arithmetic_generic(op, fmt, operands).flags)
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from halfulp.oracle import codes
-from halfulp.oracle.formats import WIDE, Bits, Format
+from halfulp.oracle.formats import Bits, Format
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Ordinals = np.ndarray[Any, np.dtype[np.int64]]
@@ -47,6 +47,7 @@ class AllowedSet:
         ranges: further accepted values, as inclusive ranges of ordinals.
         unspecified: unspecified values, likewise. A value that is accepted is not unspecified.
         unspecified_nan: shape (n,), True where a NaN is unspecified. None: nowhere.
+        anything: shape (n,), True where every value, NaN too, is at least unspecified. None: nowhere.
     """
 
     format: Format
@@ -58,6 +59,7 @@ class AllowedSet:
     ranges: Sequence[Range] = ()
     unspecified: Sequence[Range] = ()
     unspecified_nan: Mask | None = None
+    anything: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.nearest)
@@ -96,7 +98,23 @@ class AllowedSet:
             one = one & ~self.nan
         for low, high in (*self.ranges, *self.unspecified):
             one = one & (low > high)
-        return one if self.unspecified_nan is None else one & ~self.unspecified_nan
+        for mask in (self.unspecified_nan, self.anything):
+            if mask is not None:
+                one = one & ~mask
+        return one
+
+    @property
+    def unspecified_ranges(self) -> tuple[Range, ...]:
+        """All unspecified values but NaN, those of ``anything`` among them. May overlap the accepted ones."""
+        if self.anything is None:
+            return tuple(self.unspecified)
+        return (*self.unspecified, only_where(*codes.ordinal_span(self.format), self.anything))
+
+    @property
+    def unspecifies_nan(self) -> Mask:
+        """Shape (n,): True where a NaN is unspecified, if it is not accepted."""
+        found = either((self.unspecified_nan, self.anything)) if self.format.is_float else None
+        return np.zeros(len(self), bool) if found is None else found
 
     def take(self, index: Any) -> AllowedSet:
         """The rows that ``index`` (a mask or positions) selects."""
@@ -116,6 +134,7 @@ class AllowedSet:
             ranges=pick(self.ranges),
             unspecified=pick(self.unspecified),
             unspecified_nan=rows(self.unspecified_nan),
+            anything=rows(self.anything),
         )
 
     def judge(self, got: Bits) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -125,20 +144,22 @@ class AllowedSet:
             got: shape (n,), bit patterns in the storage dtype of the format.
         """
         same = got == self.nearest
-        if self.member is None and self.claim is None and same.all():
-            return np.zeros(len(self), np.uint8)
-        verdict = np.zeros(len(self), np.uint8)
-        rest = np.flatnonzero(~same) if self.member is None else np.flatnonzero(~(same & self.member))
-        if len(rest):
+        if self.member is not None:
+            same &= self.member
+        if self.claim is None:
+            verdict = np.zeros(len(self), np.uint8)
+        else:
+            verdict = np.logical_not(self.claim).view(np.uint8)  # NO_CLAIM is 1
+            same |= verdict.view(bool)
+        if not same.all():
+            rest = np.flatnonzero(~same)
             verdict[rest] = self.take(rest)._judge_others(got[rest])
-        if self.claim is not None:
-            verdict[~self.claim] = Verdict.NO_CLAIM
         return verdict
 
     def _judge_others(self, got: Bits) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Verdicts where the result is not the accepted nearest one. NaN is tested first."""
         accepted = np.zeros(len(got), bool)
-        unspecified = np.zeros(len(got), bool)
+        unspecified = np.zeros(len(got), bool) if self.anything is None else self.anything.copy()
         if self.format.is_float:
             nan = codes.is_nan(self.format, got)
             accepted |= nan & self.accepts_nan
@@ -173,20 +194,10 @@ def only_where(low: Ordinals | int, high: Ordinals | int, where: Mask) -> Range:
     return np.where(where, low, np.int64(1)), np.where(where, high, np.int64(0))
 
 
-def _only(where: Mask, low: Ordinals | np.int64, high: Ordinals | np.int64) -> Range:
-    """The range where ``where`` holds, an empty one elsewhere."""
-    return np.where(where, low, 1), np.where(where, high, 0)
-
-
 def point(fmt: Format, bits: Bits, where: Mask | None = None) -> Range:
     """The range that holds one value; empty where ``where`` is False."""
     at = codes.ordinal(fmt, bits)
     return (at, at) if where is None else only_where(at, at, where)
-
-
-def everything(fmt: Format, where: Mask) -> Range:
-    """All codes but NaN where ``where`` holds; empty elsewhere."""
-    return only_where(*codes.ordinal_span(fmt), where)
 
 
 def mark_unspecified(allowed: AllowedSet, where: Mask) -> AllowedSet:
@@ -196,11 +207,8 @@ def mark_unspecified(allowed: AllowedSet, where: Mask) -> AllowedSet:
     member = ~where if allowed.member is None else allowed.member & ~where
     nan = None if allowed.nan is None else allowed.nan & ~where
     ranges = tuple(only_where(low, high, ~where) for low, high in allowed.ranges)
-    blank = where if allowed.unspecified_nan is None else where | allowed.unspecified_nan
-    if allowed.format.storage == WIDE:
-        raise ValueError("128-bit results are exact only")
-    unspecified = (*allowed.unspecified, everything(allowed.format, where))
-    return replace(allowed, member=member, nan=nan, ranges=ranges, unspecified=unspecified, unspecified_nan=blank)
+    anything = where if allowed.anything is None else where | allowed.anything
+    return replace(allowed, member=member, nan=nan, ranges=ranges, anything=anything)
 
 
 def together(masks: Sequence[Mask | None]) -> Mask | None:
@@ -214,23 +222,37 @@ def together(masks: Sequence[Mask | None]) -> Mask | None:
     return result
 
 
+def either(masks: Sequence[Mask | None]) -> Mask | None:
+    """Where any mask holds; None stands for nowhere."""
+    known = [mask for mask in masks if mask is not None]
+    if not known:
+        return None
+    result = known[0]
+    for mask in known[1:]:
+        result = result | mask
+    return result
+
+
 def union(first: AllowedSet, second: AllowedSet) -> AllowedSet:
-    """Both sets' members; nothing is claimed where either claims nothing."""
+    """Both sets' members; nothing is claimed where either claims nothing. Both are of one operation's results."""
     fmt = first.format
-    near_nan = codes.is_nan(fmt, second.nearest) if fmt.is_float else np.zeros(len(second), bool)
-    already = first.nearest == second.nearest
+    extra = first.nearest != second.nearest
     if first.member is not None:
-        already &= first.member
-    member = ~already & ~near_nan
+        extra |= ~first.member
     if second.member is not None:
-        member &= second.member
-    extra = (point(fmt, second.nearest, member),) if member.any() else ()
-    blank = [mask for mask in (first.unspecified_nan, second.unspecified_nan) if mask is not None]
-    return replace(
+        extra &= second.member
+    both = replace(
         first,
-        claim=together([first.claim, second.claim]),
-        nan=(first.accepts_nan | second.accepts_nan) if fmt.is_float else None,
-        ranges=(*first.ranges, *extra, *second.ranges),
-        unspecified=(*first.unspecified, *second.unspecified),
-        unspecified_nan=np.logical_or.reduce(blank) if blank else None,
+        claim=together((first.claim, second.claim)),
+        nan=either((first.nan, second.nan)),
+        unspecified_nan=either((first.unspecified_nan, second.unspecified_nan)),
+        anything=either((first.anything, second.anything)),
     )
+    ranges = (*first.ranges, *second.ranges)
+    if extra.any():
+        if fmt.is_float and second.free_nan:
+            nan = extra & codes.is_nan(fmt, second.nearest)
+            extra &= ~nan
+            both = replace(both, nan=either((both.nan, nan)))
+        ranges = (*ranges, point(fmt, second.nearest, extra))
+    return replace(both, ranges=ranges, unspecified=(*first.unspecified, *second.unspecified))

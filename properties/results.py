@@ -1,4 +1,5 @@
-"""What a trial produces: plain data, the same for the pytest report, the JSON report and the detection table."""
+"""What a trial produces: plain data, the same for the pytest report, the JSON report and the detection
+table."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from dataclasses import dataclass, field
 class Example:
     """One element that was judged forbidden.
 
-    All values are bit patterns as hex text in the width of their format; ``distance_ulp`` counts steps between
-    neighbouring representable results (None for integers and NaN mismatches).
+    All values are bit patterns as hex text in the width of their format. ``got`` and ``allowed`` have one text for
+    each output; several allowed values are joined by " or ", a range is written ``0x12..0x15``. ``distance_ulp``
+    counts steps between neighbouring representable results (None for integers and NaN mismatches).
     """
 
     inputs: tuple[str, ...]
@@ -49,7 +51,8 @@ class Finding:
 
     Attributes:
         id: as in `Tally`.
-        clause: id of the clause broken, e.g. ``intent:5.2-d``.
+        clause: id of the clause broken, e.g. ``intent:5.2-d``: the one that governs most of the forbidden results.
+        clauses: how many forbidden results each clause governs; an element may be governed by several.
         kernel: listing of the program.
         dtypes: formats of the inputs, then of the outputs.
         forbidden, judged: how many elements of the run were forbidden, of how many with a claim.
@@ -72,6 +75,7 @@ class Finding:
     suspects: list[tuple[str, float, float]] = field(default_factory=list)
     token: str = ""
     message: str = ""
+    clauses: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from halfulp.oracle import codes, rounding_array
+from halfulp.oracle import codes, hardware, rounding_array
 from halfulp.oracle.formats import Bits, Format
 from halfulp.oracle.kernel import Apply, Input, Kernel, Type
 from halfulp.oracle.ops.casts import finite_range
@@ -242,14 +242,17 @@ def _floor_bits(fmt: Format, bits: Bits) -> Bits:
 
 
 def _floor_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
-    return exactly(signature.result_format, _floor_bits(signature.result_format, operands[0]))
+    fmt = signature.result_format
+    if fmt.width >= 32 and hardware.trusted():
+        return exactly(fmt, hardware.arithmetic("floor", fmt, tuple(operands)))  # nothing is rounded
+    return exactly(fmt, _floor_bits(fmt, operands[0]))
 
 
 def _unary_float(name: str, summary: str, allowed: Callable[[Signature, Sequence[Bits]], AllowedSet]) -> Operation:
     return Operation(
         name=name,
         arity=1,
-        chapter="4/5",
+        chapter="5",
         summary=summary,
         typing=_not_on_integers(name),
         allowed=allowed,
@@ -278,9 +281,11 @@ def _muladd_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSe
     product = rounding_array.mul(fmt, a, b)
     forms = (rounding_array.fma(fmt, a, b, c), rounding_array.add(fmt, product.bits, c))
     fused, separate = (finite_range(exactly(fmt, form.bits), form, None) for form in forms)
-    either = union(fused, separate)
+    allowed = union(fused, separate)
+    if fmt.infinity:
+        return allowed
     settled = finite_range(exactly(fmt, product.bits), product, None).single
-    return either if settled.all() else replace(either, claim=together((either.claim, settled)))
+    return replace(allowed, claim=together((allowed.claim, settled)))
 
 
 def _muladd_cases(signature: Signature, operands: Sequence[Bits]) -> Mapping[str, Mask]:
@@ -300,7 +305,22 @@ def _muladd_critical(signature: Signature) -> Sequence[Bits]:
     fmt = signature.result_format
     chosen = special_codes(fmt)[::3]
     rows = [(a, b, c) for a in chosen for b in chosen for c in chosen]
+    rows += _hair_below_half_a_step(fmt)
     return tuple(as_bits(fmt, list(column)) for column in zip(*rows, strict=True))
+
+
+def _hair_below_half_a_step(fmt: Format) -> list[tuple[int, int, int]]:
+    """(1 + u)(1 - u) times half the smallest step, beside addends near the smallest normal number.
+
+    The exact sum lies a hair from a tie. A fused operation in a wider format that drops the hair rounds to even, which
+    is neither form of ``intent:5.5-a``.
+    """
+    one, total = fmt.bias << fmt.fraction_bits, fmt.quantum_exponent - 1
+    left = one + 1 + ((total // 2) << fmt.fraction_bits)
+    right = one - 2 + ((total - total // 2) << fmt.fraction_bits)
+    addends = [fmt.min_normal_bits + step for step in (-3, -2, -1, 0, 1, 2, 3)]
+    signs = (0, fmt.sign_mask)
+    return [(left | s, right, c | t) for s in signs for t in signs for c in addends]
 
 
 MULADD = Operation(

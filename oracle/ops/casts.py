@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from halfulp.oracle import codes, rounding_array
+from halfulp.oracle import codes, limbs, rounding_array
 from halfulp.oracle.formats import CANONICAL, Bits, Format, format_of
 from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer, Undecided
 from halfulp.oracle.ops.rules import as_bits, not_elements, special_codes
-from halfulp.oracle.rounding import Mode, round_exact, value_of
 from halfulp.oracle.sets import AllowedSet, Mask, exactly, mark_unspecified, together
 
 
@@ -90,27 +89,12 @@ def finite_range(allowed: AllowedSet, rounded: rounding_array.Rounded, infinite:
     """
     if allowed.format.infinity or not allowed.format.is_float:
         return allowed
-    assert rounded.overflow is not None
-    assert rounded.beyond is not None
     overflow, zone = rounded.overflow, rounded.beyond & ~rounded.overflow
     if infinite is not None:
         overflow, zone = overflow & ~infinite, zone | infinite
     if overflow.any():
         allowed = replace(allowed, claim=together((allowed.claim, ~overflow)))
     return mark_unspecified(allowed, zone)
-
-
-def _encodable(src: Format, dst: Format, bits: Bits) -> Mask | None:
-    """Elements that have a neighbour in ``dst`` at all: not NaN where it has none; positive for e8m0."""
-    legal: Mask | None = None
-    if dst.nan == "none" and src.nan != "none":
-        legal = ~codes.is_nan(src, bits)
-    if not dst.has_zero:
-        values = codes.float64_values(src, bits)
-        with np.errstate(invalid="ignore"):
-            positive: Mask = (values >= 2.0**dst.emin) | np.isnan(values)
-        legal = positive if legal is None else legal & positive
-    return legal
 
 
 def cast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
@@ -129,9 +113,8 @@ def cast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
     allowed = exactly(dst, rounded.bits)
     infinite = codes.is_infinite(src, bits) if src.infinity and not dst.infinity else None
     allowed = finite_range(allowed, rounded, infinite)
-    legal = _encodable(src, dst, bits) if dst.nan == "none" or not dst.has_zero else None
-    if legal is not None and not legal.all():
-        allowed = replace(allowed, claim=together((allowed.claim, legal)))
+    if (dst.nan == "none" or not dst.has_zero) and rounded.invalid.any():
+        allowed = replace(allowed, claim=together((allowed.claim, ~rounded.invalid)))
     return allowed
 
 
@@ -141,10 +124,11 @@ def saturate_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedS
     if dst.is_float:
         if src.is_int:
             return exactly(dst, rounding_array.cast_int_to_float(src, dst, bits, overflow="saturate").bits)
-        result = rounding_array.cast_float(src, dst, bits, overflow="saturate").bits
-        infinite = codes.is_infinite(src, bits)
-        signed = np.where(codes.is_negative(src, bits), dst.max_finite_bits | dst.sign_mask, dst.max_finite_bits)
-        return exactly(dst, np.where(infinite, signed.astype(dst.storage), result))
+        if not dst.infinity:
+            return exactly(dst, rounding_array.cast_float(src, dst, bits, overflow="saturate").bits)
+        plain = rounding_array.cast_float(src, dst, bits).bits
+        # The largest finite number is the code below infinity's.
+        return exactly(dst, plain - codes.is_infinite(dst, plain))
     if src.is_int:
         return exactly(dst, _clamp_ints(src, dst, bits))
     truncated, legal = rounding_array.cast_float_to_int(src, dst, bits)
@@ -218,54 +202,65 @@ def _all_under(clause: str) -> dict[str, Any]:
 # Critical points.
 
 
-_BOTH_WAYS: tuple[Mode, Mode] = ("down", "up")
-
-
-def destination_midpoints(src: Format, dst: Format) -> list[int]:
+@cache
+def destination_midpoints(src: Format, dst: Format) -> tuple[int, ...]:
     """Codes of ``src`` at and next to the points where rounding to ``dst`` changes its answer.
 
     Those are the midpoints of neighbouring numbers of a float destination (the overflow threshold is the last of
     them) and the integers of an integer destination. Each is taken at the borders of the destination's classes, and
     each with the source's neighbours on both sides.
     """
-    if dst.is_float:
-        probes = {0, 1, 2, dst.max_finite_bits, dst.max_finite_bits - 1}
-        for exponent in range(1, min(1 << dst.exponent_bits, 40)):
-            probes |= {(exponent << dst.fraction_bits) + offset for offset in (-1, 0, 1)}
-        for edge in (dst.bias << dst.fraction_bits, dst.max_finite_bits):
-            probes |= {edge - (k << dst.fraction_bits) + j for k in range(5) for j in (-2, -1, 0, 1)}
-        points: set[Fraction] = set()
-        for code in probes:
-            if 0 <= code <= dst.max_finite_bits:
-                value = _number(dst, code)
-                exponent = max(code >> dst.fraction_bits, 1 if dst.subnormals else 0) - dst.bias
-                points |= {value, value + Fraction(2) ** (exponent - dst.fraction_bits - 1)}
-    else:
-        ends = (0, 1, 2, 3, dst.max_int, -dst.min_int, dst.max_int - 1, 1 << (dst.width - 2))
-        points = {Fraction(2 * end + half, 2) for end in ends for half in (-1, 0, 1, 2)}
-    found: set[int] = set()
-    for point in points:
-        for signed in (point, -point):
-            for mode in _BOTH_WAYS:
-                try:
-                    code = round_exact(src, signed, mode=mode, overflow="saturate")
-                except (OverflowError, ValueError):
-                    continue
-                found |= {code, *_neighbours(src, code)}
-    return sorted(found)
+    points = _float_turning_points(src, dst) if dst.is_float else _int_turning_points(dst)
+    steps = (-1, 0, 1, 2)  # from the source's number at or below the point
+    if src.is_float:
+        sig, exp = (list(column) for column in zip(*sorted(points), strict=True))
+        positive = np.zeros(len(sig), bool)
+        below = rounding_array.round_array(
+            src, positive, np.array(sig, np.uint64), np.array(exp), mode="toward_zero", overflow="saturate"
+        )
+        near = {code + step for code in below.bits.tolist() for step in steps}
+        magnitudes = {code for code in near if 0 <= code <= src.max_finite_bits}
+        return tuple(sorted(magnitudes | {code | src.sign_mask for code in magnitudes}))
+    whole = {sig << exp if exp >= 0 else sig >> -exp for sig, exp in points}
+    values = {sign * (value + step) for value in whole for step in steps for sign in (1, -1)}
+    return tuple(sorted(v % src.code_count for v in values if src.min_int <= v <= src.max_int))
 
 
-def _number(fmt: Format, code: int) -> Fraction:
-    value = value_of(fmt, code)
-    assert isinstance(value, Fraction)
-    return value
+def _float_turning_points(src: Format, dst: Format) -> set[tuple[int, int]]:
+    """Numbers of ``dst`` and the midpoints above them, as integers (sig, exp) that stand for sig * 2**exp."""
+    probes = {0, 1, 2, dst.max_finite_bits, dst.max_finite_bits - 1}
+    for exponent in _exponents(src, dst):
+        binade = (exponent + dst.bias) << dst.fraction_bits
+        probes |= {binade + offset for offset in (-2, -1, 0, 1)}
+    points = set()
+    for code in probes:
+        if 0 <= code <= dst.max_finite_bits:
+            field = code >> dst.fraction_bits
+            subnormal = dst.subnormals and field == 0
+            sig = (code & dst.fraction_mask) | (0 if subnormal else 1 << dst.fraction_bits)
+            exp = dst.quantum_exponent if subnormal else field - dst.bias - dst.fraction_bits
+            points |= {(sig, exp), (2 * sig + 1, exp - 1)}
+    return points
 
 
-def _neighbours(fmt: Format, code: int) -> set[int]:
-    if fmt.is_float:
-        sign, magnitude = code & fmt.sign_mask, code & fmt.magnitude_mask
-        return {sign | m for m in (magnitude - 1, magnitude + 1) if 0 <= m <= fmt.max_finite_bits}
-    return {(code + step) % fmt.code_count for step in (-1, 1)}
+def _int_turning_points(dst: Format) -> set[tuple[int, int]]:
+    """Integers at the ends of the range, with the halves between the small ones."""
+    ends = (0, 1, 2, 3, dst.max_int, -dst.min_int, 1 << (dst.width - 2))
+    wholes = {(end + step, 0) for end in ends for step in (-1, 0, 1) if 0 <= end + step <= limbs.MAX}
+    return wholes | {(2 * end + 1, -1) for end, _ in wholes if end < 1 << 63}
+
+
+def _exponents(src: Format, dst: Format) -> Iterable[int]:
+    """Exponents of binades of ``dst``: all that an integer source reaches, of a float source some 50.
+
+    The lowest and highest of the destination are among them, where subnormals begin and where numbers overflow.
+    """
+    if src.is_int:
+        return range(0, min(src.width, dst.max_exponent) + 1)
+    count = dst.max_exponent - dst.emin + 1
+    evenly = range(dst.emin, dst.max_exponent + 1, max(1, count // 40))
+    ends = (*range(dst.emin, dst.emin + 5), *range(dst.max_exponent - 3, dst.max_exponent + 1), -1, 0, 1)
+    return sorted({e for e in (*evenly, *ends) if dst.emin <= e <= dst.max_exponent})
 
 
 def _critical(signature: Signature) -> tuple[Bits, ...]:
@@ -274,6 +269,12 @@ def _critical(signature: Signature) -> tuple[Bits, ...]:
     if "bool" not in (src.kind, dst.kind) and src.width > 8:
         found |= set(destination_midpoints(src, dst))
     return (as_bits(src, sorted(found)),)
+
+
+def _bitcast_critical(signature: Signature) -> tuple[Bits, ...]:
+    """What is special in either format: the bits of a signalling NaN are those of some integer."""
+    found = {code for fmt in (signature.formats[0], signature.result_format) for code in special_codes(fmt)}
+    return (as_bits(signature.formats[0], sorted(found)),)
 
 
 CAST = Operation(
@@ -309,7 +310,7 @@ BITCAST = Operation(
     summary="The same bits, read in another format of equal width.",
     typing=_type_bitcast,
     allowed=bitcast_allowed,
-    critical=lambda signature: (as_bits(signature.formats[0], special_codes(signature.formats[0])),),
+    critical=_bitcast_critical,
     converts=True,
     **_all_under("intent:5.2-j"),
 )

@@ -314,9 +314,7 @@ RANGE = (
         "A cast to f8e4m3fn takes the all-ones exponent for special: 256 and more become 448.",
         intent("5.2-b", "5.2-f"),
         cast_where(lambda src, dst: dst.name == "f8e4m3fn" and largest(src) >= 256),
-        patched(
-            lambda src, dst, bits, answer: ~codes.is_nan(dst, answer) & (answer & 0x7F >= 0x78), _max_finite
-        ),
+        patched(lambda src, dst, bits, answer: ~codes.is_nan(dst, answer) & (answer & 0x7F >= 0x78), _max_finite),
         source="https://github.com/tile-ai/tilelang-metax/pull/140",
     ),
 )
@@ -341,7 +339,7 @@ SUBNORMALS = (
     wrong(
         "subnormal_results_flushed",
         "A cast whose result is subnormal gives zero.",
-        intent("5.2-d", "5.2-f", "5.2-g"),
+        intent("5.2-d", "5.2-e", "5.2-f", "5.2-g", "5.2-h"),
         cast_where(_makes_subnormals),
         patched(lambda src, dst, bits, answer: codes.is_subnormal(dst, answer), _zero),
         source="https://github.com/ahrefs/ocannl/issues/646",
@@ -401,7 +399,7 @@ def _infinity(src: Format, dst: Format, bits: Bits, answer: Bits) -> Bits:
 
 def _payload_cut(src: Format, dst: Format, bits: Bits, answer: Bits) -> Mask:
     kept = bits & src.fraction_mask
-    return codes.is_nan(src, bits) & (kept >> (src.fraction_bits - dst.fraction_bits) == 0)
+    return np.asarray(codes.is_nan(src, bits) & (kept >> (src.fraction_bits - dst.fraction_bits) == 0))
 
 
 def _rounded_as_integer(signature: Signature, operands: Sequence[Bits]) -> Bits:
@@ -438,9 +436,9 @@ SPECIALS = (
         "A narrowing cast keeps the top bits of a NaN's payload; where they are zero an infinity remains.",
         intent("5.2-n"),
         cast_where(
-            lambda src, dst: both_float(src, dst)
-            and src.nan == dst.nan == "ieee"
-            and src.fraction_bits > dst.fraction_bits
+            lambda src, dst: (
+                both_float(src, dst) and src.nan == dst.nan == "ieee" and src.fraction_bits > dst.fraction_bits
+            )
         ),
         patched(_payload_cut, _infinity),
     ),
@@ -564,7 +562,14 @@ INTEGER_CASTS = (
         "unsigned_to_float_as_signed",
         "An unsigned integer is converted to a float as if it were signed.",
         intent("5.2-b"),
-        cast_where(lambda src, dst: src.is_int and dst.is_float and not src.signed),
+        cast_where(
+            lambda src, dst: (
+                src.is_int
+                and dst.is_float
+                and not src.signed
+                and (dst.infinity or largest(dst) >= 2 ** (src.width - 1))
+            )
+        ),
         _through(flipped),
     ),
     wrong(
@@ -584,6 +589,13 @@ INTEGER_CASTS = (
 )
 
 
+def _same_width(signature: Signature) -> bool:
+    if signature.op != "cast":
+        return False
+    src, dst = _formats(signature)
+    return src.width == dst.width and {src.kind, dst.kind} == {"int", "float"}
+
+
 def _to_integer(src: Format, dst: Format) -> bool:
     return src.is_float and dst.is_int
 
@@ -597,7 +609,7 @@ def _rounded_to_integer(direction: str) -> Callable[[Signature, Sequence[Bits]],
             values = codes.float64_values(src, operands[0])
             whole = np.rint(values) if direction == "nearest" else np.floor(values)
             moved = whole.view(np.uint64)
-        changed = whole != np.trunc(values)
+            changed = whole != np.trunc(values)
         wide = "u64" if dst.name == "u64" else "i64"
         wrapped = convert(wide, dst.name, convert("f64", wide, moved))
         return np.where(changed, wrapped, right(signature, operands))
@@ -641,9 +653,7 @@ FLOAT_TO_INTEGER = (
         "float_to_unsigned_via_signed",
         "A cast to an unsigned integer goes through the signed one of equal width.",
         intent("5.2-c"),
-        cast_where(
-            lambda src, dst: _to_integer(src, dst) and not dst.signed and largest(src) >= 2 ** (dst.width - 1)
-        ),
+        cast_where(lambda src, dst: _to_integer(src, dst) and not dst.signed and largest(src) >= 2 ** (dst.width - 1)),
         _through_narrower_integer(lambda dst: f"i{dst.width}"),
     ),
     wrong(
@@ -667,9 +677,11 @@ FLOAT_TO_INTEGER = (
 
 
 def saturating(holds: Pair) -> Scope:
-    return lambda signature: signature.op == "cast_saturate" and holds(
-        signature.formats[0], signature.result_format
-    )
+    return lambda signature: signature.op == "cast_saturate" and holds(signature.formats[0], signature.result_format)
+
+
+def _wide_target(src: Format, dst: Format) -> bool:
+    return src.is_float and dst.is_int and dst.width == 64
 
 
 def _as_plain(signature: Signature, operands: Sequence[Bits]) -> Bits:
@@ -698,17 +710,50 @@ def _clamped_in_float(signature: Signature, operands: Sequence[Bits]) -> Bits:
     return np.where(at_top & high, 1 << (dst.width - 1) if dst.signed else 0, answer).astype(dst.storage)
 
 
+def _wrapped_after_rounding(signature: Signature, operands: Sequence[Bits]) -> Bits:
+    """Values that truncation leaves in range and rounding takes out of it wrap; all others are rounded."""
+    src, dst = _formats(signature)
+    whole = _integral(src, operands[0])
+    _, legal = rounding_array.cast_float_to_int(src, dst, operands[0])
+    wrapped = convert("i64", dst.name, right(Signature("cast_saturate", signature.args, "i64"), (whole,)))
+    return np.where(legal, wrapped, right(signature, operands))
+
+
+KEPT_BITS = (
+    wrong(
+        "cast_keeps_bits",
+        "A cast between an integer and a float of one width leaves the bits as they are.",
+        intent("5.2-b", "5.2-c"),
+        _same_width,
+        lambda signature, operands: operands[0],
+        source="https://github.com/NVIDIA/numba-cuda-mlir/issues/305",
+    ),
+)
+
+
 SATURATING = (
     wrong(
         "saturating_cast_wraps",
         "A saturating cast behaves like a plain one: integers wrap, floats overflow.",
         intent("5.2-i"),
         saturating(
-            lambda src, dst: largest(src) > largest(dst)
-            or (src.is_int and dst.is_int and not _contains(dst, src))
+            # A float clamps at 64 bits before anything can wrap.
+            lambda src, dst: (
+                (not both_int(src, dst) and largest(src) > largest(dst) and not _wide_target(src, dst))
+                or (both_int(src, dst) and not _contains(dst, src))
+            )
         ),
         _as_plain,
-        source="https://github.com/ROCm/aiter/pull/4637",
+    ),
+    wrong(
+        "saturating_cast_via_f32",
+        "A saturating cast rounds twice: first to f32, then, clamping, to the destination.",
+        intent("5.2-i"),
+        saturating(_double_rounds(format_of("f32"))),
+        lambda signature, operands: right(
+            Signature("cast_saturate", ("f32",), signature.result), (convert(signature.args[0], "f32", operands[0]),)
+        ),
+        source=ML_DTYPES,
     ),
     wrong(
         "saturating_cast_keeps_infinity",
@@ -729,18 +774,26 @@ SATURATING = (
         "A saturating cast to an integer rounds to nearest and then clamps.",
         intent("5.2-i"),
         saturating(_to_integer),
-        lambda signature, operands: right(
-            signature, (_integral(signature.formats[0], operands[0]),)
-        ),
+        lambda signature, operands: right(signature, (_integral(signature.formats[0], operands[0]),)),
+    ),
+    wrong(
+        "saturating_cast_wraps_after_rounding",
+        "A saturating cast to an integer clamps first, then rounds to nearest, and what rounds out of range wraps.",
+        intent("5.2-i"),
+        saturating(lambda src, dst: _to_integer(src, dst) and dst.width < 64),
+        _wrapped_after_rounding,
+        source="https://github.com/ROCm/aiter/pull/4637",
     ),
     wrong(
         "saturating_cast_clamps_in_float",
         "A saturating cast clamps to the rounded maximum, which is one too large, and then wraps.",
         intent("5.2-i"),
         saturating(
-            lambda src, dst: _to_integer(src, dst)
-            and dst.width - int(dst.signed) > src.precision
-            and largest(src) >= 2 ** (dst.width - int(dst.signed))
+            lambda src, dst: (
+                _to_integer(src, dst)
+                and dst.width - int(dst.signed) > src.precision
+                and largest(src) >= 2 ** (dst.width - int(dst.signed))
+            )
         ),
         _clamped_in_float,
     ),
@@ -772,10 +825,7 @@ BITCASTS = (
         "A bitcast between an integer and a float converts the value.",
         intent("5.2-j"),
         _bitcast_between(lambda src, dst: src.is_int != dst.is_int),
-        lambda signature, operands: right(
-            Signature("cast", signature.args, signature.result), operands
-        ),
-        source="https://github.com/NVIDIA/numba-cuda-mlir/issues/305",
+        lambda signature, operands: right(Signature("cast", signature.args, signature.result), operands),
         carries_bits=True,
     ),
     wrong(
@@ -803,6 +853,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *SPECIALS,
     *INTEGER_CASTS,
     *FLOAT_TO_INTEGER,
+    *KEPT_BITS,
     *SATURATING,
     *BITCASTS,
 )

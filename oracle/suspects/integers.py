@@ -96,7 +96,7 @@ def _halves_without_carry(signature: Signature, operands: Sequence[Bits]) -> Bit
     a, b = operands
     low, high = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
     rule = np.add if signature.op == "add" else np.subtract
-    return (rule(a & low, b & low) & low) | (rule(a & high, b & high) & high)
+    return np.asarray((rule(a & low, b & low) & low) | (rule(a & high, b & high) & high))
 
 
 def _index_in_32_bits(signature: Signature, operands: Sequence[Bits]) -> Bits:
@@ -187,9 +187,9 @@ def truncated(signature: Signature, fmt: Format, a: Any, b: Any) -> tuple[Any, A
 
 
 def _zero_corrected(signature: Signature, fmt: Format, a: Any, b: Any) -> Any:
-    """Add the divisor wherever the signs differ, a zero remainder included."""
+    """Add the divisor wherever the remainder has not its sign, and count zero as positive."""
     rest = truncated(signature, fmt, a, b)[1]
-    return np.where((a < 0) != (b < 0), rest + b, rest)
+    return np.where((rest < 0) != (b < 0), rest + b, rest)
 
 
 def _ceiling(signature: Signature, fmt: Format, a: Any, b: Any) -> Any:
@@ -239,7 +239,7 @@ DIVISION = (
     ),
     wrong(
         "mod_corrects_zero",
-        "`%` adds the divisor to a zero remainder when the signs differ.",
+        "`%` adds a negative divisor to a remainder that is zero.",
         intent("4-b"),
         integer("mod", where=signed),
         of_values(_zero_corrected),
@@ -284,16 +284,16 @@ DIVISION = (
 def _shl_keeps_sign(signature: Signature, operands: Sequence[Bits]) -> Bits:
     fmt = signature.result_format
     top = fmt.storage.type(1 << (fmt.width - 1))
-    return (right(signature, operands) & ~top) | (operands[0] & top)
+    return np.asarray((right(signature, operands) & ~top) | (operands[0] & top))
 
 
 def _shl_saturates(signature: Signature, operands: Sequence[Bits]) -> Bits:
     fmt = signature.result_format
     answer = right(signature, operands)
     back = right(Signature("shr", signature.args, signature.result), (answer, operands[1]))
-    end = np.where(
-        codes.is_negative(fmt, operands[0]), fmt.min_int & (fmt.code_count - 1), fmt.max_int
-    ).astype(fmt.storage)
+    end = np.where(codes.is_negative(fmt, operands[0]), fmt.min_int & (fmt.code_count - 1), fmt.max_int).astype(
+        fmt.storage
+    )
     return np.where(back == operands[0], answer, end)
 
 
@@ -314,9 +314,7 @@ def _amount_modulo(modulus: Callable[[Format], int]) -> BitsRule:
 
 
 def _swapped(pairs: dict[str, str]) -> BitsRule:
-    return lambda signature, operands: right(
-        Signature(pairs[signature.op], signature.args, signature.result), operands
-    )
+    return lambda signature, operands: right(Signature(pairs[signature.op], signature.args, signature.result), operands)
 
 
 BITWISE = (
@@ -399,7 +397,6 @@ def _by_subtraction(signature: Signature, operands: Sequence[Bits]) -> Bits:
     fmt = format_of(signature.args[0])
     difference = operands[0] - operands[1]
     return right(signature, (difference, np.zeros_like(difference, fmt.storage)))
-
 
 
 COMPARING = (

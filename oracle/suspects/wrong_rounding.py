@@ -75,18 +75,22 @@ def cut(src: Format, dst: Format, bits: Bits) -> Cut:
 
 
 def assemble(dst: Format, parts: Cut, up: Mask, *, carry_is_ored: bool = False) -> Bits:
-    """Codes from cut values and the units to add; finite overflow becomes infinity, or NaN where there is none."""
+    """Codes from cut values and the units to add. Overflow gives infinity, else NaN, else the maximum."""
     shift, mask = np.int64(dst.fraction_bits), np.int64(dst.fraction_mask)
     kept = parts.kept.astype(np.int64)
+    if not dst.subnormals:
+        kept = kept - (1 << dst.fraction_bits)  # the lowest code is a normal number
     if carry_is_ored:
         field, fraction = parts.binade + (kept >> shift), kept & mask
         carry = up & (fraction == mask)
         magnitude = ((field | carry) << shift) | np.where(carry, 0, fraction + up)
     else:
         magnitude = (parts.binade << shift) + kept + up
-    beyond = dst.infinity_bits if dst.infinity else dst.nan_bits
+    no_infinity = dst.max_finite_bits if dst.nan == "none" else dst.nan_bits
+    beyond = dst.infinity_bits if dst.infinity else no_infinity
     magnitude = np.where((magnitude > dst.max_finite_bits) | (magnitude < 0), beyond, magnitude)
-    return np.where(parts.sign, magnitude | dst.sign_mask, magnitude).astype(dst.storage)
+    sign = np.where(parts.sign, np.uint64(dst.sign_mask), np.uint64(0))
+    return (magnitude.astype(np.uint64) | sign).astype(dst.storage)
 
 
 def with_increment(
@@ -94,9 +98,7 @@ def with_increment(
 ) -> Bits:
     """Round with a rule of one's own; infinities and NaNs stay as in ``right``."""
     parts = cut(src, dst, bits)
-    return np.where(
-        parts.finite, assemble(dst, parts, increment(parts), carry_is_ored=carry_is_ored), right
-    )
+    return np.where(parts.finite, assemble(dst, parts, increment(parts), carry_is_ored=carry_is_ored), right)
 
 
 def nearest_even(parts: Cut) -> Mask:

@@ -1,0 +1,32 @@
+"""Chapter 5: IEEE arithmetic, comparison and choice; no implicit fast-math."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from halfulp.adapters.protocol import Adapter
+from halfulp.oracle.ops.record import Signature
+from halfulp.properties import items
+from halfulp.properties.kernels import ARITHMETIC, search
+from halfulp.properties.known import Known
+from halfulp.properties.plan import Plan
+from halfulp.properties.programs import try_programs
+from halfulp.properties.results import Trial
+from halfulp.properties.trial import try_signature
+
+
+@pytest.mark.parametrize("signature", items.signatures_of("5"))
+def test_operation(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None], signature: Signature) -> None:
+    report_trial(try_signature(backend, signature, plan))
+
+
+@pytest.mark.parametrize("known", items.known_of("5"))
+def test_known_program(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None], known: Known) -> None:
+    report_trial(try_programs(backend, known.subjects(plan)))
+
+
+@pytest.mark.clauses("intent:5-a", "intent:5-b")
+def test_drawn_programs(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None]) -> None:
+    report_trial(search(backend, plan, "float-programs", "5", ARITHMETIC))
