@@ -18,7 +18,7 @@ import numpy as np
 from halfulp.certify.show import plural
 from halfulp.oracle import codes
 from halfulp.oracle.formats import FORMATS, WIDE, Bits, Format, format_of
-from halfulp.oracle.ops import OPERATIONS
+from halfulp.oracle.ops import OPERATIONS, typed
 from halfulp.oracle.ops.record import Attrs, Operation, Refused, Signature, Undecided
 from halfulp.oracle.sets import AllowedSet, Mask, Verdict
 
@@ -78,7 +78,10 @@ def read_question(data: Any, *, judging: bool) -> Question:
             raise QuestionError(f"unknown field {name!r}{_hint(name, _FIELDS)}; the fields are {', '.join(_FIELDS)}")
     record = _operation(data.get("op"))
     dtypes, given = _arguments(record, data.get("args"))
-    signature = Signature(record.name, dtypes, _result(record, dtypes, data), _attrs(record, data.get("attrs")))
+    attrs = _attrs(record, data.get("attrs"))
+    # What is not true is the default, and the default is not written out in signatures.
+    stated = tuple((name, setting) for name, setting in attrs if setting is not False)
+    signature = Signature(record.name, dtypes, _result(record, dtypes, data, attrs), stated)
     columns = [
         _read_bits(format_of(dtype), bits, f"argument {position}")
         for position, (dtype, bits) in enumerate(zip(dtypes, given, strict=True))
@@ -131,10 +134,15 @@ def _attrs(record: Operation, attrs: Any) -> Attrs:
         return ()
     if not isinstance(attrs, Mapping):
         raise QuestionError(f'"attrs" is an object of named values, not {_kind(attrs)}')
-    raise QuestionError(f"{record.name} has no attribute {next(iter(attrs))!r}; it has none at all")
+    known = sorted(record.attributes)
+    for name in attrs:
+        if name not in known and name != "flush_to_zero":  # of which the text speaks for every operation
+            others = f"its attributes are {', '.join(known)}" if known else "it has none at all"
+            raise QuestionError(f"{record.name} has no attribute {name!r}; {others}")
+    return tuple(sorted(attrs.items()))
 
 
-def _result(record: Operation, dtypes: tuple[str, ...], data: Mapping[str, Any]) -> str:
+def _result(record: Operation, dtypes: tuple[str, ...], data: Mapping[str, Any], attrs: Attrs) -> str:
     """The format of the result: stated for conversions, found by typing for all others.
 
     The formats that the oracle alone knows are no element types of the language (``intent:1-a``), but converting
@@ -146,9 +154,9 @@ def _result(record: Operation, dtypes: tuple[str, ...], data: Mapping[str, Any])
     if record.converts:
         if stated is None:
             raise QuestionError(f'{record.name} converts to a format: name it under "result"')
-        if not all(format_of(name).canonical for name in (*dtypes, stated)):
+        if record.arity == 1 and not all(format_of(name).canonical for name in (*dtypes, stated)):
             return _oracle_conversion(record, dtypes[0], str(stated))
-    verdict = record.typing(dtypes, stated if record.converts else None, ())
+    verdict = typed(record, dtypes, stated if record.converts else None, attrs)
     if isinstance(verdict, Refused):
         raise QuestionError(f"the language refuses this program under {verdict.clause}: {verdict.reason}")
     if verdict.result is None:

@@ -159,6 +159,7 @@ def test_ask_covers_every_operation_and_storage_format(capsys: pytest.CaptureFix
         "cast cast_saturate bitcast add sub mul div floordiv mod shl shr and or xor not neg abs sqrt floor eq ne lt le"
     )
     names += " gt ge maximum minimum maximum_num minimum_num select muladd"
+    names += " lgamma asin log1p erfc i0 exp2 tanh fdiv random_bits random_uniform"
     assert sorted(OPERATIONS) == sorted(names.split())
     for record in OPERATIONS.values():
         signature = next(s for s in signatures() if s.op == record.name)
@@ -305,6 +306,35 @@ def test_malformed_lines_are_named_and_the_others_answered(
     assert err == f"halfulp judge: line 3: {error['error']}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        ("erfc f32:0x3f800000", {"claim": "range", "allowed": [["0x3e211307", "0x3e21130f"]]}),
+        ("exp2 f32:0xc2fd0000", {"claim": "range", "nearest": "0x005a827a"}),
+        ("exp2 f32:0xc2fd0000 --attr approximate=true", {"claim": "range", "nearest": "0x005a827a"}),
+        (
+            "exp2 f32:0xc2fd0000 --attr approximate=true --attr flush_to_zero=true",
+            {"claim": "exact", "allowed": [["0x00000000"] * 2], "clauses": ["intent:5.1-h"]},
+        ),
+        ("fdiv f32:0x3f800000 f32:0x7f000000", {"claim": "exact", "nearest": "0x00400000"}),
+        ("fdiv f32:0x3f800000 f32:0x7f000000 --attr approximate=true", {"claim": "exact", "nearest": "0x00000000"}),
+        ("fdiv f16:0x3c00 f16:0x4200 --attr approximate=false", {"claim": "exact", "nearest": "0x3555"}),
+        ("tanh f32:0x00000001 --attr approximate=true", {"claim": "exact", "nearest": "0x00000001"}),
+        ("i0 bf16:0x7f7f", {"claim": "exact", "nearest": "0x7f80"}),
+        ("log1p f64:0xbff0000000000000", {"claim": "exact", "nearest": "0xfff0000000000000"}),
+        ("random_bits u64:0x1 u64:0xffffffffffffffff", {"claim": "exact", "nearest": "0x09449a36"}),
+        ("random_bits u64:0x1 index:0xffffffffffffffff", {"claim": "none"}),
+        ("random_uniform u64:0x0123456789abcdef u64:0xa490e08 --result f32", {"nearest": "0x3f7fffff"}),
+    ],
+)
+def test_functions_and_random_bits(
+    words: str, fields: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["ask", *words.split()]) == 0
+    answered = json.loads(capsys.readouterr().out)
+    assert {name: answered[name] for name in fields} == fields
+
+
 MALFORMED = [
     ("nonsense", "there is no operation 'nonsense'"),
     ("dvi f32:0x0 f32:0x0", "did you mean div?"),
@@ -320,6 +350,15 @@ MALFORMED = [
     ("bitcast f32:0x0 --result u16", "intent:5.2-j"),
     ("add f32:0x0 f32:0x0 --result f64", 'is f32, but "result" says f64'),
     ("add f32:0x0 f32:0x0 --attr fast=true", "add has no attribute 'fast'"),
+    ("add f32:0x0 f32:0x0 --attr flush_to_zero=true", "intent:5.1-b: add has no flush_to_zero"),
+    ("tanh f32:0x0 --attr fast=true", "tanh has no attribute 'fast'; its attributes are approximate"),
+    ("exp2 f32:0x0 --attr flush_to_zero=true", "intent:5.1-b: flush_to_zero needs approximate=True"),
+    ("exp2 f32:0x0 --attr approximate=1", "intent:5.1-c"),
+    ("fdiv f64:0x0 f64:0x0 --attr approximate=true", "intent:5.1-d"),
+    ("erfc i32:0x0", "intent:5-k"),
+    ("random_bits u64:0x0 i64:0x0", "intent:12-c: a counter is u64 or index, not i64"),
+    ("random_uniform u64:0x0 u64:0x0", 'name it under "result"'),
+    ("random_uniform u64:0x0 u64:0x0 --result f16", "has no result to ask for"),
     ("add f32", "write FORMAT:BITS"),
     ("--result f32", "name its operation first"),
     ("[]", "not a list"),

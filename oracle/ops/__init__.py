@@ -12,6 +12,7 @@ from halfulp.oracle.ops.casts import CASTS
 from halfulp.oracle.ops.choice import CHOICES
 from halfulp.oracle.ops.functions import FUNCTIONS
 from halfulp.oracle.ops.integers import INTEGERS
+from halfulp.oracle.ops.random import RANDOM
 from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer, Undecided
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 OPERATIONS: dict[str, Operation] = {
-    record.name: record for record in (*CASTS, *ARITHMETIC, *INTEGERS, *CHOICES, *FUNCTIONS)
+    record.name: record for record in (*CASTS, *ARITHMETIC, *INTEGERS, *CHOICES, *FUNCTIONS, *RANDOM)
 }
 """Every operation by name."""
 
@@ -53,9 +54,11 @@ def combinations(record: Operation) -> Iterator[tuple[tuple[str, ...], str | Non
     """Every tuple of operand dtypes over the 16 scalars, with every target for a conversion.
 
     Of three operands only those tuples are listed that differ from a uniform one in a single place: more would say
-    nothing new about a rule that compares dtypes.
+    nothing new about a rule that compares dtypes. Of two operands and a target, only float targets.
     """
-    targets: tuple[str | None, ...] = CANONICAL if record.converts else (None,)
+    targets: tuple[str | None, ...] = (None,)
+    if record.converts:
+        targets = CANONICAL if record.arity == 1 else FLOATS
     if record.arity < 3:
         tuples: Iterable[tuple[str, ...]] = product(CANONICAL, repeat=record.arity)
     elif record.name == "select":
