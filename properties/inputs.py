@@ -34,15 +34,18 @@ def elements(signature: Signature, plan: Plan) -> list[Bits]:
 
 
 def blocks(signature: Signature, plan: Plan) -> Iterator[list[Bits]]:
-    """Blocks of elements, ``plan.elements`` in all where the operands cannot be enumerated."""
+    """Blocks of elements, ``plan.elements`` in all where the operands cannot be enumerated; fewer where it is slow to
+    judge them."""
     formats = signature.formats
     if prod(fmt.code_count for fmt in formats) <= plan.enumerate_up_to:
         yield every_tuple(formats)
         return
     critical = _critical(signature)
-    for number in range(max(1, plan.elements // plan.block)):
+    wanted = plan.costly_elements if operation(signature.op).costly(signature) else plan.elements
+    block = min(plan.block, wanted)
+    for number in range(wanted // block):
         rng = generator(plan, signature.id, str(number))
-        drawn = _mostly_claimed(signature, rng, plan.block + TAIL)
+        drawn = _mostly_claimed(signature, rng, block + TAIL)
         if number:
             yield drawn
         else:
@@ -92,6 +95,9 @@ def claimed(signature: Signature, operands: Sequence[Bits]) -> np.ndarray[tuple[
 def draw(signature: Signature, rng: np.random.Generator, count: int) -> list[Bits]:
     """``count`` tuples of operands, legal or not."""
     formats = signature.formats
+    window = operation(signature.op).window
+    if window is not None:
+        return [_dwelling(rng, formats[0], window, count)]
     if len(formats) == 1:
         return [_single(rng, formats[0], signature.result_format, count)]
     if len(formats) == 3 and formats[0].is_float and len(set(formats)) == 1:
@@ -115,6 +121,12 @@ def _single(rng: np.random.Generator, source: Format, target: Format, count: int
     else:
         parts.append(draws.ints(rng, source, third))
     return np.concatenate(parts)[rng.permutation(3 * third)[:count]]
+
+
+def _dwelling(rng: np.random.Generator, fmt: Format, window: tuple[int, int], count: int) -> Bits:
+    """One operand of a function: most of them where it is neither trivial nor out of range, some anywhere."""
+    inside = draws.floats(rng, fmt, count, window)
+    return np.where(rng.random(count) < 0.25, draws.values(rng, fmt, count), inside)
 
 
 def _mostly_claimed(signature: Signature, rng: np.random.Generator, count: int) -> list[Bits]:

@@ -32,6 +32,11 @@ class Plan:
         return {"quick": 1 << 12, "standard": 1 << 15, "deep": 1 << 20}[self.depth]
 
     @property
+    def costly_elements(self) -> int:
+        """The same for a signature whose oracle is slow."""
+        return {"quick": 1 << 12, "standard": 1 << 14, "deep": 1 << 18}[self.depth]
+
+    @property
     def block(self) -> int:
         """Elements of one block: all of them, but `BLOCK` at most."""
         return min(self.elements, BLOCK)

@@ -22,6 +22,10 @@ Magnitudes = np.ndarray[Any, np.dtype[np.int64]]
 class Source(Protocol):
     """Exact values, as the rules ask for them. All arrays have the shape of ``bits``."""
 
+    def is_fast(self, name: str, fmt: Format) -> bool:
+        """Whether new operands take nanoseconds each, so that a run can afford millions of them."""
+        ...
+
     def nearest(self, name: str, fmt: Format, bits: Bits) -> Bits:
         """The correctly rounded results; any NaN where the result is one."""
         ...
@@ -45,6 +49,9 @@ def cap(fmt: Format) -> int:
 
 class SlowPath:
     """The definition, one operand after the other; equal operands once."""
+
+    def is_fast(self, name: str, fmt: Format) -> bool:
+        return False
 
     def nearest(self, name: str, fmt: Format, bits: Bits) -> Bits:
         return functions.nearest_many(name, fmt, bits)

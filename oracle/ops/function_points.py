@@ -31,6 +31,17 @@ PLACES: dict[str, tuple[float, ...]] = {
     "tanh": (0.5493061443340548, 0.55, 0.625, 1.0, 4.97, 9.01, 9.1, 19.06, 22.0, 2.0**-12, 2.0**-13, 2.0**-28, 2.0**-6),
 }
 
+WINDOWS: dict[str, tuple[int, int]] = {
+    "lgamma": (-9, 7),
+    "asin": (-14, -1),
+    "log1p": (-26, 9),
+    "erfc": (-5, 4),
+    "i0": (-7, 9),
+    "exp2": (-24, 10),
+    "tanh": (-13, 4),
+}
+"""Exponents of the operands between which a function is neither trivial nor out of range, in f64 at the widest."""
+
 # Operands whose result lies about 2^-33 ulp from a midpoint; the last ones of a stretch; worst ones of older libraries.
 F32_CODES: dict[str, tuple[int, ...]] = {
     "lgamma": (0x7C44AF8D, 0x7C44AF8E, 0x7C44AF8F, 0xC07B1184),

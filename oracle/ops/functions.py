@@ -18,7 +18,7 @@ from halfulp.oracle.formats import FORMATS, Bits, Format
 from halfulp.oracle.functions import source
 from halfulp.oracle.ops import approximate
 from halfulp.oracle.ops.arithmetic import DIV
-from halfulp.oracle.ops.function_points import critical_points, division_points
+from halfulp.oracle.ops.function_points import WINDOWS, critical_points, division_points
 from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer
 from halfulp.oracle.ops.rules import bool_is_no_number, same_dtype
 from halfulp.oracle.ops.ulp import Positions, Span, clip, gross_span, magnitudes, to_ordinals, ulp_spans, without
@@ -322,7 +322,14 @@ def _record(name: str, chapter: str, summary: str, *, attrs: tuple[Attrs, ...] =
         cases=cases,
         critical=lambda signature: critical_points(name, signature.formats[0]),
         attrs=attrs,
+        window=WINDOWS[name],
+        costly=lambda signature: not source.current().is_fast(name, _exact_in(signature.result_format)),
     )
+
+
+def _exact_in(fmt: Format) -> Format:
+    """The format in which exact values are asked for."""
+    return fmt if fmt.width >= 32 else F32
 
 
 # fdiv.

@@ -88,6 +88,9 @@ class Operation:
         attrs: the attributes that it may carry, one tuple for each choice that has a meaning of its own; the default
             is the empty one. An attribute that is False may also be written out.
         build: builds the kernel; one node of the same name by default.
+        window: exponents of the operand between which the operation is neither trivial nor out of range: draws dwell
+            there. None: all of them.
+        costly: the oracle takes microseconds, not nanoseconds, for each new element of a signature.
     """
 
     name: str
@@ -102,6 +105,8 @@ class Operation:
     converts: bool = False
     attrs: tuple[Attrs, ...] = ((),)
     build: Callable[[Signature], Kernel] | None = None
+    window: tuple[int, int] | None = None
+    costly: Callable[[Signature], bool] = lambda signature: False
 
     @property
     def attributes(self) -> frozenset[str]:
