@@ -9,8 +9,9 @@ All joint choices are enumerated, and one of them must explain all outputs of an
 but the recomputation of a value with different choices for different users, or fusing through a negation, does is
 unspecified (``reading:31``).
 
-Where the operand of an operation is not certain (illegal, unspecified, a NaN whose bits are free read as bits), nothing
-is claimed of the result: a superset of the text, never less.
+A range of results (of a function with a bound in ulp) passes through a cast between floats and through a negation,
+which are monotone. Where the operand of another operation is not certain (illegal, unspecified, one of a range, a NaN
+whose bits are free read as bits), nothing is claimed of the result: a superset of the text, never less.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from halfulp.oracle import codes, rounding_array
 from halfulp.oracle.formats import Bits, Format, format_of
 from halfulp.oracle.kernel import SCALAR, Apply, Constant, Input, Kernel, Value
 from halfulp.oracle.ops import OPERATIONS
-from halfulp.oracle.ops.casts import finite_range
+from halfulp.oracle.ops.casts import cast_range, finite_range
 from halfulp.oracle.ops.record import Signature
-from halfulp.oracle.sets import AllowedSet, Mask, Range, Verdict, exactly, only_where, together, union
+from halfulp.oracle.sets import AllowedSet, Mask, Range, Verdict, either, exactly, only_where, together, union
 
 Verdicts = np.ndarray[Any, np.dtype[np.uint8]]
 Override = Callable[[Signature, Sequence[Bits]], "Bits | None"]
@@ -81,6 +82,12 @@ class _Row:
             return self.certain  # the common case, without a pass over the elements
         settled = answer.single
         return settled if self.certain is None else settled & self.certain
+
+    def settled(self) -> Mask | None:
+        """Where the value is one of ``bits``, the ranges and perhaps NaN, and nothing else."""
+        answer = self.answer
+        open_to = None if answer.anything is None else ~answer.anything
+        return together((self.certain, answer.claim, answer.member, open_to))
 
 
 # Sites.
@@ -203,6 +210,39 @@ def _nan_patterns(src: Format, answer: AllowedSet, free: Mask) -> AllowedSet:
     return replace(answer, ranges=tuple(ranges))
 
 
+def _image(signature: Signature, operand: AllowedSet, answer: AllowedSet) -> AllowedSet | None:
+    """The image of a set with ranges under a monotone operation; None where the operation is not one.
+
+    Args:
+        operand: the set of the operand.
+        answer: that of the result, had the operand to be its ``nearest``.
+    """
+    src, dst = operand.format, answer.format
+    if signature.op not in ("cast", "neg") or not (src.is_float and dst.is_float):
+        return None
+    unclaimed = np.zeros(len(answer), bool)
+
+    def through(spans: Sequence[Range]) -> tuple[Range, ...]:
+        found = []
+        for low, high in spans:
+            if signature.op == "neg":
+                found.append(only_where(~high, ~low, low <= high))
+                continue
+            span, beyond = cast_range(src, dst, (low, high))
+            found.append(span)
+            np.logical_or(unclaimed, beyond, out=unclaimed)
+        return tuple(found)
+
+    image = replace(
+        answer,
+        ranges=(*answer.ranges, *through(operand.ranges)),
+        unspecified=(*answer.unspecified, *through(operand.unspecified)),
+        nan=either((answer.nan, operand.nan)),
+        unspecified_nan=either((answer.unspecified_nan, operand.unspecified_nan)),
+    )
+    return replace(image, claim=together((image.claim, ~unclaimed))) if unclaimed.any() else image
+
+
 def _apply(kernel: Kernel, node: Apply, rows: Sequence[_Row], form: Form | None) -> _Row:
     args = [rows[arg] for arg in node.args]
     n = _common([arg.bits for arg in args])
@@ -214,6 +254,10 @@ def _apply(kernel: Kernel, node: Apply, rows: Sequence[_Row], form: Form | None)
         # The product itself is rounded in the plain form: legal only if it would be there too.
         return _Row(answer, certain, codes.is_nan(answer.format, answer.nearest))
     answer = OPERATIONS[node.op].allowed(signature, operands)
+    if len(args) == 1 and (args[0].answer.ranges or args[0].answer.unspecified):
+        image = _image(signature, args[0].answer, answer)
+        if image is not None:
+            return _Row(image, args[0].settled(), codes.is_nan(image.format, image.nearest))
     if node.op in ("maximum", "minimum", "maximum_num", "minimum_num"):
         answer = _chosen_zero(answer, form is OTHER_ZERO)
     if node.op == "bitcast":

@@ -327,9 +327,7 @@ def test_malformed_lines_are_named_and_the_others_answered(
         ("random_uniform u64:0x0123456789abcdef u64:0xa490e08 --result f32", {"nearest": "0x3f7fffff"}),
     ],
 )
-def test_functions_and_random_bits(
-    words: str, fields: dict[str, object], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_functions_and_random_bits(words: str, fields: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["ask", *words.split()]) == 0
     answered = json.loads(capsys.readouterr().out)
     assert {name: answered[name] for name in fields} == fields

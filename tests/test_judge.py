@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from halfulp.oracle import codes
+from halfulp.oracle.formats import format_of
 from halfulp.oracle.judge import allowed_sets, evaluate, judge
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, one_node
 from halfulp.oracle.ops import OPERATIONS, Signature
@@ -179,3 +181,53 @@ def test_any_length_beside_a_scalar(n: int) -> None:
     (verdicts,) = judge(kernel, inputs, [result])
     assert result.shape == verdicts.shape == (n,)
     assert len(allowed_sets(kernel, inputs)[0]) == n
+
+
+# Ranges.
+
+
+def _through_f32(name: str, dtype: str) -> Kernel:
+    """What reading 10 says of functions below f32, as a program."""
+    node = Apply(name, (1,), "f32")
+    return Kernel((Input(Type(dtype)), Apply("cast", (0,), "f32"), node, Apply("cast", (2,), dtype)), (3,))
+
+
+@pytest.mark.parametrize("dtype", ["f8e5m2", "f8e4m3fn", "bf16"])
+@pytest.mark.parametrize("name", ["erfc", "i0", "log1p", "lgamma"])
+def test_a_range_passes_through_a_cast(name: str, dtype: str) -> None:
+    """The set of the f16 function is the image of the f32 set, wherever rounding twice does no harm."""
+    fmt = format_of(dtype)
+    operands = np.arange(fmt.code_count, dtype=fmt.storage)[:: 1 if fmt.width == 8 else 61]
+    direct = OPERATIONS[name].allowed(Signature(name, (dtype,), dtype), (operands,))
+    (image,) = allowed_sets(_through_f32(name, dtype), (operands,))
+    same = direct.nearest == image.nearest
+    assert same.mean() > 0.99
+    for step in range(-3, 4):
+        got = codes.from_ordinal(fmt, np.clip(codes.ordinal(fmt, direct.nearest) + step, *codes.ordinal_span(fmt)))
+        got = np.where(codes.is_nan(fmt, direct.nearest), direct.nearest, got)
+        claimed = direct.claimed & image.claimed & same
+        assert (direct.judge(got) == image.judge(got))[claimed].all()
+
+
+def test_a_range_passes_through_a_negation() -> None:
+    """... and back, mirrored; the verdicts are those of the function itself. Through a sum it does not pass."""
+    fmt = format_of("f32")
+    operands = np.array([0x3F000000, 0x3FC00000, 0x41000000, 0xBF800000, 0x7FC00000], fmt.storage)
+    plain = Kernel((Input(Type("f32")), Apply("erfc", (0,), "f32")), (1,))
+    minus = Kernel((*plain.values, Apply("neg", (1,), "f32")), (2,))
+    (right,) = evaluate(plain, (operands,))
+    for step in range(-6, 7):
+        got = right + np.uint32(step) if step >= 0 else right - np.uint32(-step)
+        (direct,), (mirrored,) = judge(plain, (operands,), [got]), judge(minus, (operands,), [got ^ np.uint32(1 << 31)])
+        assert (direct == mirrored).all()
+    assert set(direct[:4]) == {Verdict.FORBIDDEN}
+    total = Kernel((*plain.values, Apply("add", (1, 1), "f32")), (2,))
+    assert set(judge(total, (operands,), evaluate(total, (operands,)))[0][:4]) == {Verdict.NO_CLAIM}
+
+
+def test_a_range_that_a_cast_does_not_take_has_no_claim() -> None:
+    """exp2 of numbers around log2(448): the range of f32 results reaches beyond f8e4m3fn's largest number."""
+    operands = np.array([0x410CEAED, 0x410CEA00, 0x41000000], np.uint32)  # log2(448), somewhat less, and 8
+    kernel = Kernel((Input(Type("f32")), Apply("exp2", (0,), "f32"), Apply("cast", (1,), "f8e4m3fn")), (2,))
+    (found,) = allowed_sets(kernel, (operands,))
+    assert found.claimed.tolist() == [False, False, True]

@@ -13,7 +13,7 @@ from halfulp.oracle import codes, limbs, rounding_array
 from halfulp.oracle.formats import CANONICAL, Bits, Format, format_of
 from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer, Undecided
 from halfulp.oracle.ops.rules import as_bits, not_elements, special_codes
-from halfulp.oracle.sets import AllowedSet, Mask, exactly, mark_unspecified, together
+from halfulp.oracle.sets import AllowedSet, Mask, Range, exactly, mark_unspecified, only_where, together
 
 
 def widens(src: Format, dst: Format) -> bool:
@@ -95,6 +95,23 @@ def finite_range(allowed: AllowedSet, rounded: rounding_array.Rounded, infinite:
     if overflow.any():
         allowed = replace(allowed, claim=together((allowed.claim, ~overflow)))
     return mark_unspecified(allowed, zone)
+
+
+def cast_range(src: Format, dst: Format, span: Range) -> tuple[Range, Mask]:
+    """A range of one float format through one cast to another, and where it holds a value that the cast does not take.
+
+    Rounding is monotone. To a format that has no number which ``src`` lacks, the image is all between the ends. A
+    wider format has more numbers in between: then the range is a superset of the image.
+    """
+    some = span[0] <= span[1]
+    ends = []
+    beyond = np.zeros(len(some), bool)
+    for end in span:
+        rounded = rounding_array.cast_float(src, dst, codes.from_ordinal(src, np.where(some, end, 0)))
+        ends.append(codes.ordinal(dst, rounded.bits))
+        if not dst.infinity:
+            beyond |= some & rounded.beyond
+    return only_where(ends[0], ends[1], some), beyond
 
 
 def cast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:

@@ -18,6 +18,7 @@ from halfulp.oracle.formats import FORMATS, Bits, Format
 from halfulp.oracle.functions import source
 from halfulp.oracle.ops import approximate
 from halfulp.oracle.ops.arithmetic import DIV
+from halfulp.oracle.ops.casts import cast_range
 from halfulp.oracle.ops.function_points import WINDOWS, critical_points, division_points
 from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer
 from halfulp.oracle.ops.rules import bool_is_no_number, same_dtype
@@ -200,22 +201,6 @@ def as_set(fmt: Format, found: Band) -> AllowedSet:
 # Below f32.
 
 
-def _cast_range(fmt: Format, span: Range) -> tuple[Range, Mask]:
-    """A range of f32 through one cast, and where it holds a value that the cast does not take.
-
-    Rounding is monotone and every number of the shorter format is one of f32: the image is all between the ends.
-    """
-    some = span[0] <= span[1]
-    ends = []
-    beyond = np.zeros(len(some), bool)
-    for end in span:
-        rounded = rounding_array.cast_float(F32, fmt, codes.from_ordinal(F32, np.where(some, end, 0)))
-        ends.append(codes.ordinal(fmt, rounded.bits))
-        if not fmt.infinity:
-            beyond |= some & rounded.beyond
-    return (np.where(some, ends[0], np.int64(1)), np.where(some, ends[1], np.int64(0))), beyond
-
-
 def nearest_below_f32(name: str, fmt: Format, bits: Bits, nearest: Bits) -> Bits:
     """The correctly rounded results in a format below f32, from those in f32.
 
@@ -242,8 +227,8 @@ def allowed_below_f32(rule: Rule, fmt: Format, bits: Bits) -> AllowedSet:
     """``reading:10``: the image of the f32 range; no claim where it holds a value that the cast does not take."""
     wide = rounding_array.cast_float(fmt, F32, bits).bits
     found = band(rule, F32, wide)
-    accepted, beyond_accepted = _cast_range(fmt, found.accepted)
-    open_to, beyond_open = _cast_range(fmt, found.open)
+    accepted, beyond_accepted = cast_range(F32, fmt, found.accepted)
+    open_to, beyond_open = cast_range(F32, fmt, found.open)
     nearest = nearest_below_f32(rule.name, fmt, bits, found.nearest)
     result = as_set(fmt, Band(nearest, accepted, open_to))
     if fmt.infinity:

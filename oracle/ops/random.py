@@ -92,7 +92,10 @@ def _critical(signature: Signature) -> Sequence[Bits]:
     carries = (1 << 2, 1 << 32, 1 << 33, 1 << 34, 1 << 35, 1 << 62, 1 << 63, 1 << 64)
     counters = {*random.KNOWN_COUNTERS, *((carry + d) % (1 << 64) for carry in carries for d in range(-5, 6))}
     rows = [*((seed, counter) for seed in SEEDS for counter in sorted(counters)), *EXTREME]
-    return [as_bits(format_of(name), list(column)) for name, column in zip(signature.args, zip(*rows), strict=True)]
+    return [
+        as_bits(format_of(name), list(column))
+        for name, column in zip(signature.args, zip(*rows, strict=True), strict=True)
+    ]
 
 
 RANDOM = (
