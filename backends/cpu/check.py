@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from halfulp.backends.cpu.types import SCALARS, Scalar
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel
@@ -45,11 +46,16 @@ class Signature:
         arity: number of operands.
         rule: see `Rule`.
         converts: the program names the dtype of the result.
+        attrs: names of the attributes that it may carry.
+        expects: for each operand, the dtype that a literal takes there whatever stands beside it, None where that
+            decides. Empty: it decides everywhere.
     """
 
     arity: int
     rule: Rule
     converts: bool = False
+    attrs: tuple[str, ...] = ()
+    expects: tuple[str | None, ...] = ()
 
 
 def _same(op: str, operands: Sequence[Scalar]) -> Scalar:
@@ -102,6 +108,18 @@ def _bitcast(op: str, operands: Sequence[Scalar], target: Scalar | None) -> Scal
     return target
 
 
+def _random(op: str, operands: Sequence[Scalar], target: Scalar | None) -> Scalar:
+    """A seed and a counter (``intent:12-c``)."""
+    seed, counter = operands
+    if seed.name != "u64":
+        raise TypeRefusal(f"the seed of {op} is {seed.name}, not u64")
+    if counter.name not in ("u64", "index"):
+        raise TypeRefusal(f"the counter of {op} is {counter.name}, neither u64 nor index")
+    if target is not None and target.name != "f32":
+        raise NotOffered(f"{op} in {target.name}")  # the text has f32 alone (``intent:12-e``)
+    return target or SCALARS["u32"]
+
+
 _ARITHMETIC = _uniform("int", "float")
 _INTEGER = _uniform("int")
 _FLOAT = _uniform("float")
@@ -137,26 +155,68 @@ OPERATIONS: dict[str, Signature] = {
     "minimum": Signature(2, _FLOAT),
     "maximum_num": Signature(2, _FLOAT),
     "minimum_num": Signature(2, _FLOAT),
-    "select": Signature(3, _select),
+    "select": Signature(3, _select, expects=("bool", None, None)),
+    "lgamma": Signature(1, _FLOAT),
+    "asin": Signature(1, _FLOAT),
+    "log1p": Signature(1, _FLOAT),
+    "erfc": Signature(1, _FLOAT),
+    "i0": Signature(1, _FLOAT),
+    "exp2": Signature(1, _FLOAT, attrs=("approximate", "flush_to_zero")),
+    "tanh": Signature(1, _FLOAT, attrs=("approximate",)),
+    "fdiv": Signature(2, _FLOAT, attrs=("approximate", "flush_to_zero")),
+    "random_bits": Signature(2, _random, expects=("u64", "u64")),
+    "random_uniform": Signature(2, _random, converts=True, expects=("u64", "u64")),
 }
 """Every operation of the backend."""
 
 
-def signature(op: str, arity: int, attrs: Sequence[tuple[str, object]]) -> Signature:
+Attrs = Sequence[tuple[str, object]]
+"""Attributes with their settings, as programs carry them."""
+
+Mode = Literal["", "approximate", "flushing"]
+"""Ordinary, approximate, or approximate with ``flush_to_zero``."""
+
+
+def mode_of(attrs: Attrs) -> Mode:
+    """What checked attributes ask for. False, written out, is the default (``intent:5.1-a``)."""
+    settings = dict(attrs)
+    if not settings.get("approximate"):
+        return ""
+    return "flushing" if settings.get("flush_to_zero") else "approximate"
+
+
+def signature(op: str, arity: int, attrs: Attrs) -> Signature:
     """The typing of ``op``.
 
     Raises:
         NotOffered: no such operation.
-        TypeRefusal: wrong number of operands, or an attribute that it does not have.
+        TypeRefusal: wrong number of operands, or attributes that it does not have or not with these settings.
     """
     if op not in OPERATIONS:
         raise NotOffered(f"operation {op}")
     found = OPERATIONS[op]
     if arity != found.arity:
         raise TypeRefusal(f"{op} takes {found.arity} operands, not {arity}")
-    if attrs:
-        raise TypeRefusal(f"{op} has no attribute {attrs[0][0]}")
+    for name, setting in attrs:
+        if name not in found.attrs:
+            raise TypeRefusal(f"{op} has no attribute {name}")
+        if not isinstance(setting, bool):  # 1 is no bool (``intent:5.1-c``)
+            raise TypeRefusal(f"{name}={setting!r} of {op} is not a bool")
+    if dict(attrs).get("flush_to_zero") and not mode_of(attrs):
+        raise TypeRefusal(f"flush_to_zero of {op} needs approximate")
     return found
+
+
+def result_of(op: str, typing: Signature, operands: Sequence[Scalar], target: Scalar | None, attrs: Attrs) -> Scalar:
+    """The type of the result.
+
+    Raises:
+        TypeRefusal: the operands are of wrong types, or not of f32 in an approximate mode (``intent:5.1-d``).
+    """
+    result = typing.rule(op, operands, target)
+    if mode_of(attrs) and any(operand.name != "f32" for operand in operands):
+        raise TypeRefusal(f"approximate {op} is defined on f32, not on {operands[0].name}")
+    return result
 
 
 def check(kernel: Kernel) -> None:
@@ -178,7 +238,8 @@ def check(kernel: Kernel) -> None:
                 declared = scalar(value.dtype)
                 typing = signature(value.op, len(value.args), value.attrs)
                 operands = [types[arg] for arg in value.args]
-                result = typing.rule(value.op, operands, declared if typing.converts else None)
+                target = declared if typing.converts else None
+                result = result_of(value.op, typing, operands, target, value.attrs)
                 if result != declared:
                     raise TypeRefusal(f"{value.op} gives {result.name}, not {declared.name}")
                 types.append(result)

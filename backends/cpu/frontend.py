@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from halfulp.backends.cpu.check import TypeRefusal, scalar, signature
+from halfulp.backends.cpu.check import Signature, TypeRefusal, result_of, scalar, signature
 from halfulp.backends.cpu.literals import default_type, encode
 from halfulp.backends.cpu.types import SCALARS, Scalar
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, Value
@@ -71,16 +71,16 @@ class _Elaboration:
         if not typing.converts and node.dtype is not None:
             raise TypeRefusal(f"{node.op} takes no target type")
         target = None if node.dtype is None else scalar(node.dtype)
-        args = self._operands(node)
-        result = typing.rule(node.op, [self.types[arg] for arg in args], target)
-        return self._append(Apply(node.op, tuple(args), result.name), result)
+        args = self._operands(node, typing)
+        result = result_of(node.op, typing, [self.types[arg] for arg in args], target, node.attrs)
+        return self._append(Apply(node.op, tuple(args), result.name, node.attrs), result)
 
-    def _operands(self, node: Call) -> Sequence[int]:
+    def _operands(self, node: Call, typing: Signature) -> Sequence[int]:
         """Positions of the operands: those with a dtype of their own first, then the literals beside them."""
         at = {i: self._value(arg) for i, arg in enumerate(node.args) if not isinstance(arg, Literal)}
-        condition = 0 if node.op == "select" else None
-        beside = next((self.types[position] for i, position in at.items() if i != condition), None)
+        expects = [None if name is None else SCALARS[name] for name in typing.expects] or [None] * len(node.args)
+        beside = next((self.types[position] for i, position in at.items() if expects[i] is None), None)
         for i, arg in enumerate(node.args):
             if isinstance(arg, Literal):
-                at[i] = self._literal(arg, SCALARS["bool"] if i == condition else beside)
+                at[i] = self._literal(arg, expects[i] or beside)
         return [at[i] for i in range(len(node.args))]

@@ -10,6 +10,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from halfulp.backends.cpu import libm
+
 
 @dataclass(frozen=True)
 class Host:
@@ -41,6 +43,7 @@ def versions() -> dict[str, str]:
     return {
         "llvm": ".".join(map(str, llvm.llvm_version_info)),
         "cpu": f"{host().cpu} ({platform.machine()})",
+        "libm": libm.version(),
     }
 
 
@@ -66,6 +69,7 @@ class Library:
     def __init__(self, text: str, opt_level: int) -> None:
         # A context of its own: its types and constants go when it goes, and no two threads share one.
         self._context = llvm.create_context()
+        libm.register()
         module = optimise(text, opt_level, self._context)
         self._engine = llvm.create_mcjit_compiler(module, _target_machine(opt_level))
         self._engine.finalize_object()

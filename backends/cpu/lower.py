@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from halfulp.backends.cpu import lower_cast, lower_float, lower_int
+from halfulp.backends.cpu import lower_cast, lower_float, lower_int, lower_math, lower_random
+from halfulp.backends.cpu.check import Mode, mode_of
 from halfulp.backends.cpu.ir import Code, Reg, constant
 from halfulp.backends.cpu.types import SCALARS, Scalar
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel
@@ -21,7 +22,7 @@ VECTORISE_LIMIT = 200
 """Instructions of a loop body beyond which it is not vectorised: that would cost seconds and gain nothing."""
 
 
-_WIDTHS = re.compile(r"\bi(\d+)\b")
+_WIDTHS = re.compile(r"\b(?:i(\d+)|(double))\b")
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Function:
 
 
 @cache
-def function(op: str, operands: tuple[Scalar, ...], result: Scalar) -> Function:
-    """The function of ``op`` on ``operands``."""
+def function(op: str, operands: tuple[Scalar, ...], result: Scalar, mode: Mode = "") -> Function:
+    """The function of ``op`` on ``operands``. An approximate operation is a function of its own (``intent:5.1-j``)."""
     code = Code()
     args = [Reg(scalar.register, f"%{'abc'[i]}") for i, scalar in enumerate(operands)]
     first = operands[0]
@@ -56,14 +57,23 @@ def function(op: str, operands: tuple[Scalar, ...], result: Scalar) -> Function:
         value = args[0]
     elif op == "select":
         value = code.select(args[0], args[1], args[2])
+    elif op == "fdiv":
+        if mode:
+            value = lower_math.divide_approximately(code, args[0], args[1], mode)
+        else:
+            value = lower_float.lower(code, "div", first, args)
+    elif op in lower_math.FUNCTIONS:
+        value = lower_math.lower(code, op, first, args[0], mode)
+    elif op in lower_random.OPERATIONS:
+        value = lower_random.lower(code, op, args[0], args[1])
     elif first.is_float:
         value = lower_float.lower(code, op, first, args)
     else:
         value = lower_int.lower(code, op, first, args)
-    name = "@" + ".".join((op, *(scalar.name for scalar in operands), result.name))
+    name = "@" + ".".join((op, *(scalar.name for scalar in operands), result.name, *([mode] if mode else [])))
     header = f"define internal {result.register} {name}({', '.join(map(str, args))}) #0 {{"
     text = "\n".join((header, *code.lines, f"  ret {value}", "}"))
-    widest = max(int(width) for width in _WIDTHS.findall(text))
+    widest = max(int(width or 64) for width, _ in _WIDTHS.findall(text))
     return Function(name, result.register, text, frozenset(code.declarations), len(code.lines), widest)
 
 
@@ -91,8 +101,7 @@ class Module:
         bodies = [entry.text for entry in self.functions.values()]
         return "\n".join((*declarations, *bodies, *self.kernels, attributes, _LOOP_METADATA, ""))
 
-    def call(self, code: Code, op: str, operands: tuple[Scalar, ...], result: Scalar, args: Sequence[Reg]) -> Reg:
-        entry = function(op, operands, result)
+    def call(self, code: Code, entry: Function, args: Sequence[Reg]) -> Reg:
         self.functions.setdefault(entry.name, entry)
         return code.emit(entry.result, f"call {entry.result} {entry.name}({', '.join(map(str, args))})")
 
@@ -189,10 +198,10 @@ class _KernelCode:
         op, args = fused or (value.op, value.args)
         operands = tuple(self.types[arg] for arg in args)
         result = self.types[position]
-        entry = function(op, operands, result)
+        entry = function(op, operands, result, mode_of(value.attrs))
         self.size += entry.size
         self.widest = max(self.widest, entry.widest)
-        return self.module.call(code, op, operands, result, [self.registers[arg] for arg in args])
+        return self.module.call(code, entry, [self.registers[arg] for arg in args])
 
     def _fused(self, value: Apply) -> tuple[str, tuple[int, ...]] | None:
         """The multiply-add that a sum or difference with a product becomes.

@@ -1,0 +1,117 @@
+"""Functions of f64: the system's library, and kernels of our own where it has none or is not accurate enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from halfulp.backends.cpu import coefficients as table
+from halfulp.backends.cpu import libm
+from halfulp.backends.cpu.math_f32 import LOG2_E, NEAREST
+from halfulp.backends.cpu.real import ONE, Real, from_bits
+
+LOG_2_UPPER = float.fromhex("0x1.62e42feep-1")
+LOG_2_LOWER = float.fromhex("0x1.a39ef35793c76p-33")
+"""log(2) in two parts, the first of 32 bits."""
+
+
+def _call(name: str, x: Real) -> Real:
+    """A function of the system's library of one double."""
+    symbol = f'"{libm.PREFIX}{name}"'
+    x.code.declarations.add(f"declare double @{symbol}(double) nounwind memory(none)")
+    return Real(x.code, x.code.emit("double", f"call double @{symbol}({x.reg})"))
+
+
+def _library(name: str) -> Callable[[Real], Real]:
+    return lambda x: _call(name, x)
+
+
+def _power_of_two(n: Real) -> Real:
+    """``2**n`` of an integer between -1000 and 1000."""
+    code = n.code
+    return from_bits(code, code.add(code.shl((n + NEAREST).bits(), 52), ONE))
+
+
+def _fast_two_sum(a: Real, b: Real) -> tuple[Real, Real]:
+    """The rounded sum and its error, which is exact where ``|a| >= |b|`` or a is zero (Dekker)."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def _two_sum(a: Real, b: Real | float) -> tuple[Real, Real]:
+    """The rounded sum and its exact error (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _exp(x: Real) -> tuple[Real, Real, Real]:
+    """``exp(x) = 2**n (1 + r + t)`` for 0 <= x < 1000 as n, r and t.
+
+    ``r`` is the rounded ``x - n log(2)``, at most 0.35; n times the upper part of log(2) has no rounding error. t holds
+    the error of r and the rest of the series; it is small beside r, so that its own rounding errors hardly count.
+    """
+    n = (x * LOG2_E + NEAREST) - NEAREST
+    upper = n.times_plus(-LOG_2_UPPER, x)
+    r, r_low = _fast_two_sum(upper, n * -LOG_2_LOWER)
+    return n, r, (r * r).fma(r.polynomial(table.EXPM1).times_plus(r, 0.5), r_low)
+
+
+def _expm1(x: Real) -> tuple[Real, Real]:
+    """``exp(x) - 1`` for 0 <= x < 700 as an unevaluated sum, within a quarter of an ulp of its first part."""
+    n, r, tail = _exp(x)
+    p = _power_of_two(n)
+    first, error = _fast_two_sum(p - 1.0, p * r)
+    return _fast_two_sum(first, p.times_plus(tail, error))
+
+
+def tanh(x: Real) -> Real:
+    """``e / (e + 2)`` with ``e = exp(2x) - 1``; the quotient of two unevaluated sums, within one ulp."""
+    high, low = _expm1((x.magnitude() * 2.0).at_most(44.0))  # 1 to the last bit from 19.1 on
+    below, error = _two_sum(high, 2.0)
+    quotient = high / below
+    # What is left of the numerator.
+    rest = (-quotient).fma(below, high) + (-quotient).times_plus(error + low, low)
+    return (quotient + rest / below).with_sign(x.sign())
+
+
+def i0(x: Real) -> Real:
+    """As in f32, with longer polynomials.
+
+    Up to 10 a polynomial in ``(x / 2)**2``. The error of the square would count five times; what was rounded off goes
+    into the result through the derivative. All terms are positive.
+
+    Beyond, the polynomial, the root, the quotient and the product with exp(x) round, by half an ulp each. exp(x) itself
+    would overflow before i0 does: its power of two is put in last, in two steps.
+    """
+    a = x.magnitude().at_most(720.0)  # infinite from 713.99 on
+    half = a * 0.5
+    square = half * half
+    rest = half.fma(half, -square)
+    slope = [k * coefficient for k, coefficient in enumerate(table.I0_SMALL_64)][1:]
+    small = rest.times_plus(square.polynomial(slope), square.polynomial(table.I0_SMALL_64))
+    far = a.at_least(10.0)
+    scale = (1.0 / far).polynomial(table.I0_LARGE_64) / far.sqrt()
+    n, r, tail = _exp(far)
+    large = scale.times_plus(r + tail, scale) * _power_of_two(n - 32.0) * 2.0**32
+    return small.unless(a > 10.0, large)
+
+
+def lgamma(x: Real) -> Real:
+    """The re-entrant form: ``lgamma`` itself writes the sign to a global, which is a race between threads."""
+    code = x.code
+    symbol = f'"{libm.PREFIX}lgamma_r"'
+    code.declarations.add(f"declare double @{symbol}(double, ptr) nounwind")
+    sign = code.emit("ptr", "alloca i32")
+    return Real(code, code.emit("double", f"call double @{symbol}({x.reg}, {sign})"))
+
+
+KERNELS: dict[str, Callable[[Real], Real]] = {
+    "lgamma": lgamma,
+    "asin": _library("asin"),
+    "log1p": _library("log1p"),
+    "erfc": _library("erfc"),
+    "i0": i0,
+    "exp2": _library("exp2"),
+    "tanh": tanh,
+}
+"""The kernels by name."""
