@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from halfulp.oracle.formats import format_of
 from halfulp.oracle.kernel import SCALAR, VECTOR, Apply, Constant, Input, Kernel, Type, Value
+from halfulp.oracle.ops.record import Attrs
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -48,10 +49,13 @@ class Builder:
             raise ValueError(f"{dtype} does not hold {value} as a normal number")
         return self.constant(dtype, sign | (exponent + fmt.bias) << fmt.fraction_bits | int(fraction))
 
-    def apply(self, op: str, *args: int) -> int:
+    def apply(self, op: str, *args: int, attrs: Attrs = ()) -> int:
         """An operation whose result has the dtype of its last operand, or is bool for a comparison."""
         result = "bool" if op in COMPARISONS else self.dtype(args[-1])
-        return self._add(Apply(op, args, result))
+        return self._add(Apply(op, args, result, attrs))
+
+    def random(self, op: str, seed: int, counter: int) -> int:
+        return self._add(Apply(op, (seed, counter), "u32" if op == "random_bits" else "f32"))
 
     def convert(self, op: str, position: int, dtype: str) -> int:
         return self._add(Apply(op, (position,), dtype))

@@ -7,17 +7,13 @@ simplify and that floating point, or the width of an integer, forbids, or allows
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import numpy as np
-
-from halfulp.oracle.formats import FLOATS, Bits, format_of
-from halfulp.oracle.kernel import Kernel
+from halfulp.oracle.formats import FLOATS
 from halfulp.properties.build import Builder
-from halfulp.properties.plan import Plan, generator
-from halfulp.properties.programs import Subject, program_inputs
+from halfulp.properties.known_functions import FUNCTIONS
+from halfulp.properties.known_program import Known, Write, register
 
-Write = Callable[[Builder, str], "tuple[int, ...] | int"]
+__all__ = ["KNOWN", "Known"]
 
 IEEE = ("f16", "bf16", "f32", "f64")
 SIGNED = ("i8", "i16", "i32", "i64", "index")
@@ -25,68 +21,11 @@ UNSIGNED = ("u8", "u16", "u32", "u64")
 INTEGERS = SIGNED + UNSIGNED
 
 
-@dataclass(frozen=True)
-class Known:
-    """One program, in several dtypes.
-
-    Attributes:
-        name: what is done, as an id: ``"product-plus"``.
-        clause: what a wrong result breaks.
-        dtypes: the dtypes it is written in.
-        write: ``write(builder, dtype)`` writes it and returns its outputs.
-    """
-
-    name: str
-    clause: str
-    dtypes: tuple[str, ...]
-    write: Write
-
-    @property
-    def chapter(self) -> str:
-        return self.clause.partition(":")[2].partition("-")[0]
-
-    def kernel(self, dtype: str) -> Kernel:
-        builder = Builder()
-        outputs = self.write(builder, dtype)
-        return builder.kernel(*(outputs if isinstance(outputs, tuple) else (outputs,)))
-
-    def subjects(self, plan: Plan) -> list[Subject]:
-        """The program in each dtype, with inputs."""
-        count = {"quick": 256, "standard": 2048, "deep": 1 << 15}[plan.depth]
-        found = []
-        for dtype in self.dtypes:
-            kernel = self.kernel(dtype)
-            id_ = f"{self.name}[{dtype}]"
-            drawn = program_inputs(kernel, generator(plan, id_), count)
-            found.append(Subject(id_, self.chapter, self.clause, kernel, _with_order(kernel, drawn)))
-        return found
-
-
-def _with_order(kernel: Kernel, inputs: tuple[Bits, ...]) -> tuple[Bits, ...]:
-    """Three float operands: first 2**p, 1, 1, whose sum depends on the order, and its mirror image."""
-    types = kernel.input_types
-    formats = [format_of(type_.dtype) for type_ in types]
-    if len(types) != 3 or len({type_.dtype for type_ in types}) != 1 or not formats[0].is_float:
-        return inputs
-    fmt = formats[0]
-    if not all(type_.dims for type_ in types) or fmt.precision > fmt.max_exponent:
-        return inputs
-    one = fmt.bias << fmt.fraction_bits
-    large = one + (fmt.precision << fmt.fraction_bits)
-    rows = ((large, one, one), (one, one, large), (large, one, large | fmt.sign_mask))
-    heads = [np.array(column, fmt.storage) for column in zip(*rows, strict=True)]
-    return tuple(np.concatenate([head, column]) for head, column in zip(heads, inputs, strict=True))
-
-
 _KNOWN: list[Known] = []
 
 
 def _known(name: str, clause: str, dtypes: tuple[str, ...]) -> Callable[[Write], Write]:
-    def register(write: Write) -> Write:
-        _KNOWN.append(Known(name, f"intent:{clause}", dtypes, write))
-        return write
-
-    return register
+    return register(_KNOWN, name, clause, dtypes)
 
 
 def _inputs(b: Builder, dtype: str, count: int) -> list[int]:
@@ -621,5 +560,5 @@ def _(b: Builder, t: str) -> tuple[int, ...]:
     return b.apply("xor", either, b.apply("and", x, y)), b.apply("not", b.apply("and", b.apply("not", x), y))
 
 
-KNOWN: tuple[Known, ...] = tuple(_KNOWN)
+KNOWN: tuple[Known, ...] = (*_KNOWN, *FUNCTIONS)
 """Every program, in the order of the chapters' interest."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from halfulp.adapters.protocol import Array, Compiled
+from halfulp.certify.saboteur import ReferenceAdapter
 from halfulp.oracle import random
 from halfulp.oracle.formats import FORMATS, Bits
+from halfulp.oracle.judge import evaluate
+from halfulp.oracle.kernel import Kernel
 from halfulp.oracle.ops import OPERATIONS, Accepted, Refused, Signature, Undecided
 from halfulp.oracle.rounding import value_of
+from halfulp.properties.launches import COUNT, try_launches
+from halfulp.properties.plan import Plan
 
 U32 = 0xFFFFFFFF
 BITS = Signature("random_bits", ("u64", "u64"), "u32")
@@ -130,3 +138,50 @@ def test_critical_points_reach_every_carry() -> None:
     words = random.bits(seeds, counters)
     assert (words == U32).any()
     assert (words < 256).any()
+
+
+# Launches.
+
+
+class CountsCalls(ReferenceAdapter):
+    """A generator with a state: every call goes on where the last one ended."""
+
+    def _program(self, kernel: Kernel) -> Compiled:
+        calls = itertools.count()
+
+        def call(*inputs: Array) -> Sequence[Array]:
+            shift = np.uint64(next(calls))
+            return evaluate(kernel, (inputs[0], inputs[1] + shift))
+
+        return call
+
+
+class DependsOnLane(ReferenceAdapter):
+    """Vectors of eight: the last word of the remainder of an array is wrong."""
+
+    def _program(self, kernel: Kernel) -> Compiled:
+        def call(*inputs: Array) -> Sequence[Array]:
+            (out,) = evaluate(kernel, inputs)
+            if len(out) % 8:
+                out[-1] ^= out.dtype.type(1)
+            return [out]
+
+        return call
+
+
+def test_launches_of_the_reference_agree() -> None:
+    trial = try_launches(ReferenceAdapter((0,)), Plan(0, "quick"))
+    assert not trial.findings
+    assert len(trial.tallies) == 4
+    assert all(tally.cases == {"intent:12-d": 7 * COUNT} for tally in trial.tallies)
+
+
+@pytest.mark.parametrize(
+    ("backend", "way"), [(CountsCalls((0,)), "once more"), (DependsOnLane((0,)), "in reverse order")]
+)
+def test_launches_notice_what_they_should(backend: ReferenceAdapter, way: str) -> None:
+    findings = try_launches(backend, Plan(0, "quick")).findings
+    assert len(findings) == 4
+    for finding in findings:
+        assert finding.clause == "intent:12-d"
+        assert way in finding.message

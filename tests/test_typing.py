@@ -115,7 +115,7 @@ def test_every_rejection_is_refused_and_every_clause_present() -> None:
     assert set(clauses) == {
         *("intent:1-a", "intent:1-b", "intent:3-b", "intent:3-d", "intent:3-e", "intent:3-g", "intent:3-h"),
         *("intent:4-d", "intent:4-k", "intent:5.2-j"),
-        *("intent:5-k", "intent:5.1-b", "intent:5.1-c", "intent:5.1-d"),
+        *("intent:5-k", "intent:5.1-b", "intent:5.1-c", "intent:5.1-d", "intent:12-c"),
     }
 
 

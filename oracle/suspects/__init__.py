@@ -9,7 +9,7 @@ import numpy as np
 
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.kernel import Kernel
-from halfulp.oracle.suspects import arithmetic, casts, graphs, integers, typing, variants
+from halfulp.oracle.suspects import arithmetic, casts, functions, graphs, integers, random, typing, variants
 from halfulp.oracle.suspects.diagnose import Ranked
 from halfulp.oracle.suspects.diagnose import diagnose as _diagnose
 from halfulp.oracle.suspects.record import Suspect
@@ -21,8 +21,12 @@ _ALL = (
     *integers.SUSPECTS,
     *arithmetic.SUSPECTS,
     *graphs.SUSPECTS,
+    *functions.SUSPECTS,
+    *random.SUSPECTS,
     *typing.SUSPECTS,
     *variants.VARIANTS,
+    *functions.VARIANTS,
+    *random.VARIANTS,
 )
 
 SUSPECTS: dict[str, Suspect] = {record.name: record for record in _ALL}

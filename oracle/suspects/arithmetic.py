@@ -69,7 +69,7 @@ def any_nan(fmt: Format, answer: Bits, *operands: Bits) -> Mask:
 # Rounding.
 
 
-def _chopped(signature: Signature, operands: Sequence[Bits]) -> Bits:
+def chopped(signature: Signature, operands: Sequence[Bits]) -> Bits:
     """Toward zero: step back from the nearest result where it lies beyond the exact one.
 
     The side is that of the same operation in f64: for operands of at most 24 bits a product is exact there, and a
@@ -141,7 +141,7 @@ ROUNDING = (
         "+ - * / sqrt round toward zero.",
         intent("5-a"),
         on_floats(*ROUNDED, where=lambda fmt: fmt.precision <= 24),
-        _chopped,
+        chopped,
         source="https://github.com/ROCm/legacy-rocm-build/issues/1846",
     ),
     wrong(

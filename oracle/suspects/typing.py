@@ -168,125 +168,149 @@ def _arithmetic_on_byte_floats(program: Program) -> bool:
     return isinstance(program, Source) and bool(floats) and not literals(program)
 
 
-def _checker(name: str, summary: str, clauses: tuple[str, ...], rule: TypingRule, source: str = CLASSIC) -> Suspect:
+def checker(name: str, summary: str, clauses: tuple[str, ...], rule: TypingRule, source: str = CLASSIC) -> Suspect:
     return Suspect(name, summary, clauses, source, typing_rule=rule)
 
 
 SUSPECTS: tuple[Suspect, ...] = (
-    _checker(
+    checker(
         "accepts_mixed_dtypes",
         "Operands of different dtypes are promoted silently.",
         intent("3-g"),
         ignoring("intent:3-g"),
         "https://github.com/numba/numba/issues/10151",
     ),
-    _checker(
+    checker(
         "promotes_index_with_i64",
         "index and i64 are one type.",
         intent("3-g"),
         conflating({"index": "i64"}),
     ),
-    _checker(
+    checker(
         "ignores_signedness",
         "Signed and unsigned integers of one width are one type.",
         intent("3-g"),
         conflating({"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}),
     ),
-    _checker(
+    checker(
         "accepts_division_of_integers",
         "`/` of integers is accepted.",
         intent("4-d"),
         ignoring("intent:4-d"),
     ),
-    _checker(
+    checker(
         "accepts_float_remainder",
         "`%` of floats is accepted.",
         intent("4-k"),
         ignoring("intent:4-k"),
     ),
-    _checker(
+    checker(
         "wraps_integer_literals",
         "An integer literal out of range wraps.",
         intent("3-b"),
         ignoring("intent:3-b", _integer_beyond),
         "https://github.com/pytorch/pytorch/issues/198071",
     ),
-    _checker(
+    checker(
         "truncates_fraction_literals",
         "A literal with a fraction is cut to an integer.",
         intent("3-b"),
         ignoring("intent:3-b", _fraction_for_integer),
     ),
-    _checker(
+    checker(
         "overflows_float_literals",
         "A literal beyond a float's range becomes infinity.",
         intent("3-b"),
         ignoring("intent:3-b", _beyond_float),
     ),
-    _checker(
+    checker(
         "bool_is_a_number",
         "Arithmetic on bools is accepted.",
         intent("3-h"),
         ignoring("intent:3-h"),
     ),
-    _checker(
+    checker(
         "bitcast_of_any_width",
         "A bitcast between different widths is accepted.",
         intent("5.2-j"),
         ignoring("intent:5.2-j"),
     ),
-    _checker(
+    checker(
         "accepts_subbyte_dtypes",
         "Four-bit dtypes are accepted as elements.",
         intent("1-b"),
         ignoring("intent:1-b"),
     ),
-    _checker(
+    checker(
         "accepts_further_dtypes",
         "Dtypes beyond the sixteen scalars are accepted as elements.",
         intent("1-a"),
         ignoring("intent:1-a"),
     ),
-    _checker(
+    checker(
         "result_dtype_unchecked",
         "An operation may claim any dtype for its result.",
         intent("3-e"),
         ignoring("intent:3-e"),
     ),
-    _checker(
+    checker(
         "defaults_are_32_bits",
         "A literal formed without an expected dtype is i32 or f32.",
         intent("3-c"),
         _formed_as(_default_32),
     ),
-    _checker(
+    checker(
         "formed_values_adapt",
         "A value formed from a literal takes the dtype of a later operand.",
         intent("3-d"),
         _formed_as(_never_formed),
     ),
-    _checker(
+    checker(
         "refuses_inexact_literals",
         "A float literal that has to be rounded is refused.",
         intent("3-a"),
         refusing(_inexact_literal),
     ),
-    _checker(
+    checker(
         "refuses_integer_literals_for_floats",
         "An integer literal beside a float is refused.",
         intent("3-a"),
         refusing(_integer_for_float),
     ),
-    _checker(
+    checker(
         "refuses_extreme_literals",
         "The smallest and largest integer of a dtype are refused as literals.",
         intent("3-a"),
         refusing(_boundary),
     ),
-    _checker(
+    checker(
         "byte_floats_are_storage",
         "Operations on 8-bit floats are refused, as if these were formats for storage only.",
         intent("3-f"),
         refusing(_arithmetic_on_byte_floats),
+    ),
+    checker(
+        "accepts_functions_of_integers",
+        "Functions of integers are accepted.",
+        intent("5-k"),
+        ignoring("intent:5-k"),
+    ),
+    checker(
+        "accepts_flushing_anywhere",
+        "flush_to_zero is accepted without approximate, and on any operation.",
+        intent("5.1-b"),
+        ignoring("intent:5.1-b"),
+    ),
+    checker(
+        "attributes_are_truthy",
+        "An attribute may be anything; what is not zero counts as true.",
+        intent("5.1-c"),
+        ignoring("intent:5.1-c"),
+    ),
+    checker(
+        "approximates_any_dtype",
+        "approximate is accepted on every float dtype.",
+        intent("5.1-d"),
+        ignoring("intent:5.1-d"),
     ),
 )

@@ -1,0 +1,26 @@
+"""Chapter 5: lgamma, asin, log1p, erfc and i0, and what stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from halfulp.adapters.protocol import Adapter
+from halfulp.oracle.ops.record import Signature
+from halfulp.properties import items
+from halfulp.properties.known import Known
+from halfulp.properties.plan import Plan
+from halfulp.properties.programs import try_programs
+from halfulp.properties.results import Trial
+from halfulp.properties.trial import try_signature
+
+
+@pytest.mark.parametrize("signature", items.signatures_of("5", functions=True))
+def test_operation(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None], signature: Signature) -> None:
+    report_trial(try_signature(backend, signature, plan))
+
+
+@pytest.mark.parametrize("known", items.known_of("5", functions=True))
+def test_known_program(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None], known: Known) -> None:
+    report_trial(try_programs(backend, known.subjects(plan)))
