@@ -9,13 +9,15 @@ import textwrap
 from collections.abc import Sequence
 
 from halfulp import __version__
-from halfulp.certify.commands import backends, certify, clauses, questions, replay
+from halfulp.certify.commands import backends, certify, clauses, ledger, questions, replay, sweep
 from halfulp.certify.commands.common import MALFORMED, CommandError
 
 DESCRIPTION = """
 halfulp decides whether a kernel compiler computes what its language says it computes.
 
   halfulp certify --backend cpu          put a backend on trial
+  halfulp sweep log1p --backend cpu      try all 2^32 inputs of a function
+  halfulp ledger show ulp-ledger.json    what errors were measured
   halfulp ask add f32:0x3f800000 f32:0x33800000
                                          what may this operation return for these bits?
   halfulp judge < results.jsonl          which of these results are wrong?
@@ -37,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"halfulp {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for module in (certify, questions, replay, clauses, backends):
+    for module in (certify, sweep, ledger, questions, replay, clauses, backends):
         module.add_parsers(subparsers)
     return top
 

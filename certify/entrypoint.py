@@ -19,19 +19,22 @@ class Setting:
     """One option.
 
     Attributes:
-        name: the option is ``--halfulp-<name>``; its value is ``config.option.halfulp_<name>``, None where not given.
+        name: the option is ``--halfulp-<name>``; its value is ``config.option.halfulp_<name>`` (with underscores), None
+            where not given.
         metavar, help: for ``pytest --help``.
         bare: the plugin offers it as ``--<name>`` too.
+        flag: it takes no value.
     """
 
     name: str
     metavar: str
     help: str
     bare: bool = True
+    flag: bool = False
 
     @property
     def dest(self) -> str:
-        return f"halfulp_{self.name}"
+        return f"halfulp_{self.name}".replace("-", "_")
 
     @property
     def short(self) -> str:
@@ -43,7 +46,8 @@ class Setting:
 
     def attributes(self) -> dict[str, Any]:
         """Keyword arguments of ``addoption``. No default: None says that the option was not given."""
-        return {"dest": self.dest, "metavar": self.metavar, "default": None, "help": self.help}
+        shape = {"action": "store_const", "const": "yes"} if self.flag else {"metavar": self.metavar}
+        return {"dest": self.dest, "default": None, "help": self.help, **shape}
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -66,6 +70,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("dialect", "NAME", "the language whose rules are applied. Default and only choice: intent."),
     Setting("json", "FILE", "write the report as JSON to FILE.", bare=False),
+    Setting(
+        "ulp-ledger",
+        "FILE",
+        "compare measured errors with those in FILE, and fail if one has risen or an entry is missing.",
+    ),
+    Setting("update-ledger", "", "write what is new or lower to the ledger; never where CI is set.", flag=True),
+    Setting("accept-regression", "REASON", "write what has risen, too, and REASON with it; implies --update-ledger."),
 )
 
 

@@ -24,8 +24,10 @@ import halfulp
 import halfulp.properties
 from halfulp.adapters.discovery import AdapterError, load
 from halfulp.adapters.protocol import Adapter
-from halfulp.certify import entrypoint
+from halfulp.certify import entrypoint, ledger
 from halfulp.certify.failure import failure_text
+from halfulp.certify.ledger import LedgerError
+from halfulp.certify.ledger_keeper import Keeper
 from halfulp.certify.outcome import Outcome, trial_to_plain
 from halfulp.certify.recorder import CARRIER, Recorder
 from halfulp.oracle.clauses import CLAUSES, canonical_id
@@ -50,6 +52,9 @@ class Settings:
     dialect: str
     clauses: tuple[str, ...]
     json: Path | None
+    ledger: Path | None = None
+    update_ledger: bool = False
+    accept_regression: str | None = None
 
 
 @dataclass
@@ -135,7 +140,34 @@ def _read_settings(config: pytest.Config) -> Settings | None:
         dialect=_choice("dialect", given["dialect"] or "intent", DIALECTS),
         clauses=_clause_globs(given["clauses"]),
         json=_json_path(config, given["json"]),
+        **_ledger_settings(config, given),
     )
+
+
+def _ledger_settings(config: pytest.Config, given: Mapping[str, Any]) -> dict[str, Any]:
+    reason, path = given["accept-regression"], given["ulp-ledger"]
+    update = given["update-ledger"] is not None or reason is not None
+    if path is None:
+        if update:
+            name = "update-ledger" if reason is None else "accept-regression"
+            raise pytest.UsageError(f"halfulp: --{name} changes a ledger; name it with --ulp-ledger=FILE")
+        return {}
+    if reason is not None and not reason.strip():
+        raise pytest.UsageError("halfulp: --accept-regression is empty; say why the error may rise")
+    return {"ledger": config.invocation_params.dir / path, "update_ledger": update, "accept_regression": reason}
+
+
+def _keeper(settings: Settings) -> Keeper | None:
+    """What holds the run against the ledger; None where none is named."""
+    path = settings.ledger
+    if path is None:
+        return None
+    try:
+        creates = settings.update_ledger and not path.exists() and path.parent.is_dir()
+        entries = {} if creates else ledger.read(path)
+    except LedgerError as error:
+        raise pytest.UsageError(f"halfulp: --ulp-ledger: {error}") from None
+    return Keeper(path, entries, settings.update_ledger, settings.accept_regression, settings.plan.enumerate_up_to)
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
@@ -219,6 +251,9 @@ def pytest_configure(config: pytest.Config) -> None:
         )
         if not config.option.collectonly:
             config.pluginmanager.register(Recorder(outcome, settings.json), "halfulp-recorder")
+            keeper = _keeper(settings)
+            if keeper is not None:
+                config.pluginmanager.register(keeper, "halfulp-ledger")
 
 
 def _leave_out_own_tests(config: pytest.Config) -> None:
@@ -391,12 +426,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     state = config.stash[_STATE]
     if _is_worker(config):
         config.workeroutput[LEFT_OUT] = state.left_out  # type: ignore[attr-defined]
+    recorder = config.pluginmanager.get_plugin("halfulp-recorder")
+    keeper = config.pluginmanager.get_plugin("halfulp-ledger")
+    if isinstance(keeper, Keeper) and isinstance(recorder, Recorder) and state.adapter is not None:
+        keeper.replay(state.adapter, recorder.outcome)
     close = getattr(state.adapter, "close", None)
     if close is not None:
         close()
-    recorder = config.pluginmanager.get_plugin("halfulp-recorder")
     if isinstance(recorder, Recorder):
         recorder.finish(session, state.left_out)
+        if isinstance(keeper, Keeper):
+            keeper.finish(session, recorder.outcome)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -76,11 +76,19 @@ def write_json(path: Path, data: Any) -> None:
     Raises:
         OSError: the folder is not there or cannot be written.
     """
+    write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step: it is there whole or not at all.
+
+    Raises:
+        OSError: the folder is not there or cannot be written.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1)
-            file.write("\n")
+            file.write(text)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import weakref
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -68,15 +69,22 @@ class Library:
 
     def __init__(self, text: str, opt_level: int) -> None:
         # A context of its own: its types and constants go when it goes, and no two threads share one.
-        self._context = llvm.create_context()
+        context = llvm.create_context()
         libm.register()
-        module = optimise(text, opt_level, self._context)
+        module = optimise(text, opt_level, context)
         self._engine = llvm.create_mcjit_compiler(module, _target_machine(opt_level))
         self._engine.finalize_object()
+        # The context has to outlive the engine. The collector of cycles would free the two in any order.
+        weakref.finalize(self, _free, self._engine, context).atexit = False
 
     def function(self, name: str, pointers: int) -> Any:
         """The kernel ``name`` as a ctypes function of n and so many addresses. It releases the GIL."""
         return _prototype(pointers)(self._engine.get_function_address(name))
+
+
+def _free(engine: Any, context: Any) -> None:
+    engine.close()
+    context.close()
 
 
 def optimise(text: str, opt_level: int, context: Any) -> Any:

@@ -38,7 +38,7 @@ def add_parsers(subparsers: Subparsers) -> None:
     parser.add_argument("--backend", required=True, metavar="SPEC", help="NAME, MODULE:CLASS or pipe:COMMAND")
     for setting in entrypoint.SETTINGS:
         if setting.name not in ("backend", "json"):
-            parser.add_argument(setting.short, metavar=setting.metavar, help=setting.help)
+            parser.add_argument(setting.short, **setting.attributes())
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON to FILE")
     parser.add_argument("--junit", metavar="FILE", help="write the results of all properties as JUnit XML to FILE")
     parser.add_argument(
@@ -71,16 +71,17 @@ def _pytest_arguments(arguments: argparse.Namespace, targets: Mapping[str, Path]
     folder = Path(halfulp.properties.__path__[0])
     configuration = scratch / "pytest.ini"
     configuration.write_text("[pytest]\n", encoding="utf-8")
-    settings: Mapping[str, object] = {
-        **{name: getattr(arguments, name) for name in ("backend", "seed", "depth", "clauses", "dialect")},
-        "json": targets.get("--json"),
+    values = {
+        **{setting: getattr(arguments, setting.dest, None) for setting in entrypoint.SETTINGS},
+        **{setting: arguments.backend for setting in entrypoint.SETTINGS if setting.name == "backend"},
+        **{setting: targets.get("--json") for setting in entrypoint.SETTINGS if setting.name == "json"},
     }
     workers = arguments.n or available_cpus()
     return [
         *("-c", str(configuration), "--rootdir", str(folder), "--import-mode=importlib", "--noconftest"),
         *("-p", entrypoint.PLUGIN, "-p", "no:cacheprovider", "-rN"),
         *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
-        *(f"--halfulp-{name}={value}" for name, value in settings.items() if value is not None),
+        *(s.twin if s.flag else f"{s.twin}={value}" for s, value in values.items() if value is not None),
         *(("-n", str(workers), "--dist=worksteal") if workers > 1 else ()),
         *((f"--junitxml={targets['--junit']}",) if "--junit" in targets else ()),
         *arguments.pytest_options,
