@@ -59,7 +59,7 @@ def add_parsers(subparsers: Subparsers) -> None:
         parser = add_command(subparsers, name, summary, text)
         parser.add_argument("op", nargs="?", metavar="OP", help="an operation, or a whole question as JSON")
         parser.add_argument("operands", nargs="*", metavar="FORMAT:BITS", help="its operands")
-        parser.add_argument("--result", metavar="FORMAT", help="what a cast converts to")
+        parser.add_argument("--result", metavar="FORMAT", help="what a cast converts to, or the dtype of random_uniform")
         if name == "judge":
             parser.add_argument("--got", metavar="BITS", help="the result to be judged, or several: BITS,BITS,...")
         parser.add_argument(
@@ -155,6 +155,7 @@ def listing() -> dict[str, Any]:
                 "name": record.name,
                 "operands": record.arity,
                 "converts": record.converts,
+                "attributes": sorted(record.attributes),
                 "chapter": record.chapter,
                 "summary": record.summary,
             }
@@ -193,6 +194,7 @@ def _listing_lines() -> Iterator[str]:
     for record in OPERATIONS.values():
         operands = f"{record.arity} operand{'s' if record.arity > 1 else ''}"
         shape = f"{operands}, --result FORMAT" if record.converts else operands
+        shape += "".join(f", --attr {name}=true" for name in sorted(record.attributes))
         yield f"  {record.name:<15}{shape}"
         yield f"  {'':<15}{record.summary} (section {record.chapter.replace('/', ' and ')})"
     for heading, wanted in (("formats", True), ("formats that casts from and to f32 know besides", False)):
