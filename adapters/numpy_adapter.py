@@ -164,6 +164,23 @@ class NumpyAdapter(EagerAdapter):
     def floor(self, a: Any) -> Any:
         return np.floor(a)
 
+    # Functions: numpy has no erfc and no lgamma.
+
+    def log1p(self, a: Any) -> Any:
+        return np.log1p(a)
+
+    def asin(self, a: Any) -> Any:
+        return np.arcsin(a)
+
+    def exp2(self, a: Any) -> Any:
+        return np.exp2(a)
+
+    def tanh(self, a: Any) -> Any:
+        return np.tanh(a)
+
+    def i0(self, a: Any) -> Any:
+        return np.i0(a).reshape(np.shape(a)).astype(a.dtype)  # it computes in f64 at least, and drops rank 0
+
     # Bits.
 
     def shl(self, a: Any, b: Any) -> Any:
