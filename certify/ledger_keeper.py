@@ -119,7 +119,9 @@ class Keeper:
     def _unused(self, unused: Sequence[Difference]) -> None:
         for one in unused:
             why = self.not_measured.get(one.key, "no longer measured")
-            self.lines.append(f"warning: unused entry {one.key.what} on {one.key.backend} ({why}); delete its line, if that is meant")
+            self.lines.append(
+                f"warning: unused entry {one.key.what} on {one.key.backend} ({why}); delete its line, if that is meant"
+            )
 
     def _write(self, differences: Sequence[Difference]) -> None:
         wanted = [one for one in differences if one.key not in self.not_measured]
