@@ -75,6 +75,13 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "intent:4-l": tuple(f"intent:4-{letter}" for letter in "abcefg"),
     # What the two forms may differ in is what they do differ in.
     "intent:5.5-b": ("intent:5.5-a",),
+    # Errors are counted against the correctly rounded result, of whatever formula.
+    "intent:5-i": tuple(f"intent:5-{letter}" for letter in "efg"),
+    # Another mode put in for the approximate one shows where the rules of the two exclude each other.
+    "intent:5.1-i": ("intent:5.1-g", "intent:5.1-h"),
+    "intent:5.1-k": tuple(f"intent:5.1-{letter}" for letter in "efg"),
+    # Where the bits are right it does not matter what made them.
+    "intent:12-f": ("intent:12-a",),
 }
 
 
