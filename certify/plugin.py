@@ -235,8 +235,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if settings is None:
         return
     _leave_out_own_tests(config)
+    _register_hypothesis_profiles()
     if not config.getoption("--hypothesis-profile", None):
-        state.profile = _use_hypothesis_profile(settings.plan.depth)
+        state.profile = _load_hypothesis_profile(settings.plan.depth)
     if not _is_worker(config):
         config.option.halfulp_seed = str(settings.plan.seed)  # a drawn seed is the same on every worker
         adapter = _adapter(config)
@@ -268,16 +269,20 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def _use_hypothesis_profile(depth: Depth) -> str:
-    """Load ``halfulp-ci`` or ``halfulp-deep``, and return the name of the profile before it.
+def _register_hypothesis_profiles() -> None:
+    """``halfulp-ci`` and ``halfulp-deep``, also called ``deep``; ``ci`` is hypothesis' own: seeded, no database.
 
     No deadline, since a first compilation is slow, and no example database, since failures have replay tokens.
     """
-    before = hypothesis.settings.get_current_profile_name()
-    for name, examples in (("halfulp-ci", 50), ("halfulp-deep", 2000)):
+    for name, examples in (("halfulp-ci", 50), ("halfulp-deep", 2000), ("deep", 2000)):
         hypothesis.settings.register_profile(
             name, max_examples=examples, deadline=None, database=None, print_blob=False
         )
+
+
+def _load_hypothesis_profile(depth: Depth) -> str:
+    """Load the profile of a depth, and return the name of the profile before it."""
+    before = hypothesis.settings.get_current_profile_name()
     hypothesis.settings.load_profile("halfulp-deep" if depth == "deep" else "halfulp-ci")
     return before
 

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from _results import results_page
 
 from halfulp.certify.detection import as_markdown, detection_table
 from halfulp.oracle.clauses import CHAPTERS, CLAUSES, KINDS, READINGS, canonical_id
@@ -370,6 +371,7 @@ def pages() -> dict[Path, str]:
         Path("reference/formats.md"): formats_page(),
         Path("explanation/readings.md"): readings_page(),
         Path("spec/coverage.md"): coverage_page(),
+        Path("results.md"): results_page(table, NOTE),
     }
 
 

@@ -29,6 +29,7 @@ def generator() -> ModuleType:
     spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "_generate.py")
     assert spec is not None
     assert spec.loader is not None
+    sys.path.insert(0, str(DOCS))  # as when it is run as a script
     module = importlib.util.module_from_spec(spec)
     sys.modules["docs_generate"] = module
     spec.loader.exec_module(module)

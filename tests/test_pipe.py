@@ -525,6 +525,34 @@ def test_c_runner_keeps_the_contract(c_adapter: Any) -> None:
     assert_adapter(c_adapter)
 
 
+def test_c_runner_is_certified(c_runner: Path, tmp_path: Path) -> None:
+    """By the command that its author would use; `test_a_wrong_c_runner_is_not` shows that this can fail."""
+    done = certify(c_runner, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ": 0 forbidden results among" in done.stdout.splitlines()[-1]
+
+
+def test_a_wrong_c_runner_is_not(c_runner: Path, tmp_path: Path) -> None:
+    """The same source, with one rule spoilt: `//` without the correction that makes it a floor."""
+    source = (EXAMPLES / "pipe_runner.c").read_text()
+    spoilt = source.replace("quotient--;", "")
+    assert spoilt != source
+    (tmp_path / "wrong.c").write_text(spoilt)
+    target = tmp_path / "wrong"
+    compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
+    subprocess.run([compiler, "-std=c99", "-o", str(target), str(tmp_path / "wrong.c"), "-lm"], check=True)
+    done = certify(target, tmp_path)
+    assert done.returncode == 1
+    assert "floordiv" in done.stdout
+    assert "intent:4-b" in done.stdout
+
+
+def certify(runner: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "halfulp.certify.cli", "certify", "--backend", f"pipe:{runner}"]
+    command += ["--depth", "quick", "--clauses", "4-b,5.2-g", "-n", "1"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
 def call(adapter: Any, op: str, dtypes: Sequence[str], result: str, *operands: Array) -> Array:
     run = compile_one(adapter, one_node(op, dtypes, result))
     assert callable(run), run

@@ -1,0 +1,62 @@
+"""The folders are the architecture: arrows point one way (docs/explanation/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TYPES = {"halfulp.oracle." + name for name in ("formats", "kernel", "source")}
+"""What of the oracle an adapter or a backend may see: the vocabulary of programs, nothing that knows an answer."""
+
+ALLOWED: dict[str, set[str]] = {
+    "oracle": {"halfulp.oracle", "numpy", "mpmath", "ml_dtypes", "flint"},
+    "adapters": TYPES | {"halfulp.adapters", "numpy", "ml_dtypes"},
+    "backends": TYPES | {"halfulp.adapters", "halfulp.backends", "numpy", "llvmlite"},
+    "properties": {"halfulp.oracle", "halfulp.adapters", "halfulp.properties", "numpy", "hypothesis", "pytest"},
+    "vectors": {"halfulp.oracle", "halfulp.vectors", "numpy"},
+    "certify": {"halfulp", "numpy", "hypothesis", "pytest", "_pytest"},
+}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Modules that a file imports, those inside functions too; ``from a.b import c`` counts as ``a.b`` alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module in ("halfulp", "halfulp.oracle"):
+                yield from (f"{node.module}.{name.name}" for name in node.names)
+            else:
+                yield node.module
+
+
+def permitted(module: str, allowed: set[str]) -> bool:
+    top = module.partition(".")[0]
+    return top in sys.stdlib_module_names or any(module == name or module.startswith(name + ".") for name in allowed)
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_arrows_point_one_way(folder: str) -> None:
+    files = sorted((ROOT / folder).rglob("*.py"))
+    assert files
+    for path in files:
+        for module in imports(path):
+            assert permitted(module, ALLOWED[folder]), f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_the_check_can_fail() -> None:
+    assert not permitted("halfulp.oracle.judge", ALLOWED["backends"])
+    assert not permitted("halfulp.adapters.protocol", ALLOWED["oracle"])
+    assert not permitted("halfulp.oracle.formatsx", ALLOWED["adapters"])
+
+
+def test_test_modules_are_imported_by_nobody() -> None:
+    for path in ROOT.rglob("*.py"):
+        if ".venv" not in path.parts and "src" not in path.parts:
+            assert not any(part.startswith("test_") for m in imports(path) for part in m.split(".")), path
