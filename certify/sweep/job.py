@@ -152,11 +152,11 @@ def _chunk(job: Job, target: Target, judge: Judge, number: int) -> Part:
     total, digest = Part(), hashlib.sha256()
     for begin in range(0, length, PIECE):
         piece = [column[begin : begin + PIECE] for column in columns]
-        began = time.perf_counter()
+        began = _clocks()
         got = target(piece, job.signature)
-        ran = time.perf_counter()
+        ran = _clocks()
         digest.update(got.data)
-        judging = time.perf_counter()
+        judging = _clocks()
         for low in range(0, len(got), stretch):
             rows = slice(low, low + stretch)
             block = [column[rows] for column in piece]
@@ -167,11 +167,27 @@ def _chunk(job: Job, target: Target, judge: Judge, number: int) -> Part:
             measured = part.max_error if part.max_error >= 0 else float(part.max_distance)
             part.profile = [(start + begin + low, measured)]
             total.add(part)
-        total.target_seconds += ran - began
-        total.judge_seconds += time.perf_counter() - judging
+        _count_time(total, began, ran, judging)
     total.digest = digest.hexdigest()
     total.profile = _thinned(total.profile, max(1, STRETCHES // job.chunks))
     return total
+
+
+Clocks = tuple[float, float]
+"""Wall time, and processor time of this thread."""
+
+
+def _clocks() -> Clocks:
+    return time.perf_counter(), time.thread_time()
+
+
+def _count_time(part: Part, began: Clocks, ran: Clocks, judging: Clocks) -> None:
+    """Add the time of the target, and that of the judge up to now."""
+    now = _clocks()
+    part.target_seconds += ran[0] - began[0]
+    part.target_cpu += ran[1] - began[1]
+    part.judge_seconds += now[0] - judging[0]
+    part.judge_cpu += now[1] - judging[1]
 
 
 def _stretch(job: Job) -> int:
@@ -220,9 +236,9 @@ def run_points(job: Job, points: Sequence[tuple[int, ...]]) -> Part:
     with _ONE_AT_A_TIME:
         target, judge = target_of(job.backend, job.signature), judge_of(job.signature)
         columns = [np.array([point[i] for point in points], fmt.storage) for i, fmt in enumerate(job.signature.formats)]
-        began = time.perf_counter()
+        began = _clocks()
         got = target(columns, job.signature)
-        ran = time.perf_counter()
+        ran = _clocks()
         part = judge.judge(columns, got)
-        part.target_seconds, part.judge_seconds = ran - began, time.perf_counter() - ran
+        _count_time(part, began, ran, ran)
         return part

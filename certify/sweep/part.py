@@ -87,6 +87,7 @@ class Part:
         breaches: the first forbidden elements.
         profile: ``(first input, greatest error)`` of consecutive stretches of inputs, for plots.
         target_seconds, judge_seconds: wall time in the process that did it.
+        target_cpu, judge_cpu: seconds of processor time of the thread that did it, which do not count waiting.
         digest: SHA-256 of the output of the chunk.
     """
 
@@ -109,6 +110,8 @@ class Part:
     profile: list[tuple[int, float]] = field(default_factory=list)
     target_seconds: float = 0.0
     judge_seconds: float = 0.0
+    target_cpu: float = 0.0
+    judge_cpu: float = 0.0
     digest: str = ""
 
     def add(self, later: Part) -> None:
@@ -138,7 +141,7 @@ class Part:
 
 _SUMS = (
     *("inputs", "claimed", "allowed", "forbidden", "unspecified", "no_claim", "wrong", "settled", "undecided"),
-    *("target_seconds", "judge_seconds"),
+    *("target_seconds", "judge_seconds", "target_cpu", "judge_cpu"),
 )
 
 

@@ -210,8 +210,10 @@ def _times(total: Part, wall: float) -> dict[str, float | None]:
         "wall_seconds": round(wall, 3),
         "target_seconds": round(total.target_seconds, 3),
         "judge_seconds": round(total.judge_seconds, 3),
-        "target_million_per_second": rate(total.target_seconds),
-        "judge_million_per_second": rate(total.judge_seconds),
+        "target_cpu_seconds": round(total.target_cpu, 3),
+        "judge_cpu_seconds": round(total.judge_cpu, 3),
+        "target_million_per_second": rate(total.target_cpu),
+        "judge_million_per_second": rate(total.judge_cpu),
     }
 
 
@@ -246,8 +248,8 @@ def _lines(job: Job, record: Mapping[str, Any]) -> list[str]:
         lines.append(f"  known        {plural(known['inputs'], 'known worst input')}, {known['forbidden']} forbidden")
     time = record["time"]
     lines.append(
-        f"  time         {time['wall_seconds']:.1f} s; target {time['target_seconds']:.1f} s "
-        f"({time['target_million_per_second']} million/s), judge {time['judge_seconds']:.1f} s "
+        f"  time         {time['wall_seconds']:.1f} s; target {time['target_cpu_seconds']:.1f} s of processor time "
+        f"({time['target_million_per_second']} million/s), judge {time['judge_cpu_seconds']:.1f} s "
         f"({time['judge_million_per_second']} million/s)"
     )
     lines.append(f"  digest       {record['digest']}")
