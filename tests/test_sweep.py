@@ -436,7 +436,7 @@ def test_interruption_and_resumption_in_processes(
     command = [sys.executable, "-m", "halfulp.certify.cli", "sweep", *options, "--processes", "2", "--state", "state"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     calls = folder / "calls"
-    while running.poll() is None and not (calls.exists() and calls.stat().st_size > 12):
+    while running.poll() is None and not (calls.exists() and calls.stat().st_size > 20):
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=30)

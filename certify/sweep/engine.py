@@ -31,6 +31,9 @@ AIM = 0.5
 LARGEST_TASK = 64
 """Chunks of one task, at most."""
 
+GRACE = 5.0
+"""Seconds that an interrupted sweep waits for the tasks that are running, so that they are not lost."""
+
 SAVE_EVERY = 15.0
 """Seconds between two savings of the state, or more where saving takes long."""
 
@@ -280,8 +283,10 @@ def run(state: State, executor: Executor, at_once: int, *, quiet: bool = False) 
             "--processes 1 shows a crash where it happens"
         ) from None
     except KeyboardInterrupt:
-        for future in running:
-            future.cancel()
+        left = [future for future in running if not future.cancel()]
+        for future in wait(left, timeout=GRACE).done:
+            if not future.cancelled() and future.exception() is None:
+                state.parts.update(future.result())
         state.save()
         raise
     finally:

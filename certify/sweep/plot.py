@@ -43,7 +43,7 @@ def _ticks(fmt: Format) -> list[tuple[int, str]]:
         return []
     found = [(0, "0")]
     wide = fmt.exponent_bits >= 8
-    steps = (-38, -30, -20, -10, -5, 0, 5, 10, 20, 30, 38) if wide else range(fmt.emin, fmt.max_exponent + 1, 4)
+    steps = (-30, -20, -10, -5, 0, 5, 10, 20, 30) if wide else range(fmt.emin, fmt.max_exponent + 1, 4)
     for exponent in steps:
         value = float(10.0**exponent if wide else 2.0**exponent)
         bits = _round(fmt, value)
