@@ -59,7 +59,7 @@ def add_parsers(subparsers: Subparsers) -> None:
         parser = add_command(subparsers, name, summary, text)
         parser.add_argument("op", nargs="?", metavar="OP", help="an operation, or a whole question as JSON")
         parser.add_argument("operands", nargs="*", metavar="FORMAT:BITS", help="its operands")
-        parser.add_argument("--result", metavar="FORMAT", help="what a cast converts to, or the dtype of random_uniform")
+        parser.add_argument("--result", metavar="FORMAT", help="what a cast converts to; the dtype of random_uniform")
         if name == "judge":
             parser.add_argument("--got", metavar="BITS", help="the result to be judged, or several: BITS,BITS,...")
         parser.add_argument(
