@@ -31,6 +31,38 @@ Where ml_dtypes 0.6.0 and the oracle differ, ml_dtypes is wrong:
 """
 
 
+def _sweeps(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
+    """The functions that were tried on every f32 input, from the records of `halfulp sweep`."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("sweep-*.json"))]
+    rows = [
+        (
+            f"`{record['signature']}`",
+            f"{record['bound']['ulp']} ulp"
+            if record["bound"].get("stated") and "ulp" in record["bound"]
+            else "see clause",
+            record["clause"],
+            f"{record['inputs']:,}",
+            str(record["forbidden"]),
+            str(record["undecided"]),
+            f"{record['max_distance']} at {record['max_argument']}",
+            f"{record['max_fractional_error']:.9g} at {record['max_fractional_error_argument']}",
+            ", ".join(f"{steps}: {count:,}" for steps, count in record["histogram"].items() if count),
+            f"{record['time']['judge_million_per_second']:.0f}",
+            f"`{record['digest'][:16]}...`",
+        )
+        for record in records
+    ]
+    heads = ("function", "bound", "clause", "inputs", "forbidden", "undecided", "most steps", "largest error in ulp")
+    return (
+        "\n## Functions on every f32 input\n\n"
+        "`halfulp sweep` on the CPU backend: every input judged by certified enclosures, the few that they do not "
+        "decide by mpmath and Arb. *Steps* count from the correctly rounded result (reading:1); the *error* is that of "
+        "the result itself, in ulp of the exact value. *judge*: millions of inputs a second of processor time and core, "
+        "measured while other work ran on the machine.\n\n"
+        + table((*heads, "results by steps", "judge", "digest"), rows)
+    )
+
+
 def _load(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
@@ -66,6 +98,7 @@ def results_page(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str],
         f"{seconds:.0f} seconds. *judge* is the speed of the oracle alone, in millions of results a second and core; "
         "the digest is SHA-256 over the SHA-256s of consecutive chunks of 2^20 outputs.\n\n"
         + table(("cast", "allowed", "forbidden", "unspecified", "no claim", "judge", "digest"), rows)
+        + _sweeps(table)
         + "\n## Every input of the short formats\n\n"
         f"All pairs of 8-bit codes for every operation, all codes of f16 and bf16 for every unary operation, all casts "
         f"from 8- and 16-bit formats, at both optimisation levels of the CPU backend: {narrow['signatures']} "
