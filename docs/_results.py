@@ -57,8 +57,8 @@ def _sweeps(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> s
         "\n## Functions on every f32 input\n\n"
         "`halfulp sweep` on the CPU backend: every input judged by certified enclosures, the few that they do not "
         "decide by mpmath and Arb. *Steps* count from the correctly rounded result (reading:1); the *error* is that of "
-        "the result itself, in ulp of the exact value. *judge*: millions of inputs a second of processor time and core, "
-        "measured while other work ran on the machine.\n\n"
+        "the result itself, in ulp of the exact value. *judge*: millions of inputs a second of processor time and "
+        "core, measured while other work ran on the machine.\n\n"
         + table((*heads, "results by steps", "judge", "digest"), rows)
     )
 
