@@ -51,7 +51,8 @@ class Event:
         reads: the value read; None if it reads nothing.
         writes: the value written; None if it writes nothing.
         order: its memory order (that of a failed compare-exchange is the derived one); None for a plain access.
-        spurious: a compare-exchange that failed although it read the expected value.
+        failed: a compare-exchange that did not take place.
+        spurious: one that did not, although it read the expected value.
     """
 
     thread: int
@@ -60,6 +61,7 @@ class Event:
     reads: int | None
     writes: int | None
     order: str | None
+    failed: bool = False
     spurious: bool = False
 
     @property
@@ -158,6 +160,11 @@ class Model:
     axioms: frozenset[str] = frozenset(AXIOMS)
     spurious_failures = True
     """A compare-exchange may fail though it reads the expected value; such executions are unspecified."""
+
+    @property
+    def may_read_later(self) -> bool:
+        """Whether a read may see a later write of its own thread, which CoRW excludes."""
+        return "CoRW" not in self.axioms
 
     # What each operation computes.
 

@@ -114,10 +114,10 @@ def _contradiction(program: Program, model: Model, x: Candidate, asked: Outcome)
         final = {(w, e): Required(w, e, "final", (w, e)) for e in last for w in members(x.at[e] & x.writers) if w != e}
         pairs = {**final, **required}
         relation = Relation.of(len(x.events), pairs)
-        paths = (relation.path(write, write) for write in range(len(x.events)))
-        cycles = [list(pairwise(path)) for path in paths if path]
-        # The cycle that is easiest to follow: without initial writes, then the shortest.
-        chain = [pairs[pair] for pair in min(cycles, key=lambda cycle: (_starts(x, cycle), len(cycle)))]
+        # A cycle without initial writes is easier to follow.
+        threads = sum(1 << i for i, event in enumerate(x.events) if event.thread != INITIAL)
+        cycle = _cycle(relation.only(threads, threads)) or _cycle(relation)
+        chain = [pairs[pair] for pair in cycle]
         steps = tuple(Step(x.events[p.before], x.events[p.after], _why(x, sw, required, p)) for p in chain)
         used: dict[str, None] = {}
         for pair in chain:
@@ -126,9 +126,11 @@ def _contradiction(program: Program, model: Model, x: Candidate, asked: Outcome)
     return None  # nothing writes the value that is asked for
 
 
-def _starts(x: Candidate, cycle: list[tuple[int, int]]) -> int:
-    """How many initial writes are on a cycle."""
-    return sum(x.events[a].thread == INITIAL for a, _ in cycle)
+def _cycle(relation: Relation) -> list[tuple[int, int]]:
+    """A shortest cycle, as pairs; empty if there is none."""
+    paths = [relation.path(start, start) for start in range(len(relation.rows))]
+    lengths = sorted((len(path), start) for start, path in enumerate(paths) if path)
+    return list(pairwise(paths[lengths[0][1]])) if lengths else []
 
 
 def _writes_of(x: Candidate, name: str, value: int) -> list[int]:

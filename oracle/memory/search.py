@@ -120,7 +120,8 @@ def _reads(
                 if access.success:
                     registers[access.success] = model.success(exchanged)
                 written = desired if exchanged else None
-                yield Event(thread, position, location, old, written, order, equal and not exchanged), registers
+                failed, spurious = not exchanged, equal and not exchanged
+                yield Event(thread, position, location, old, written, order, failed, spurious), registers
 
 
 def domain_of(program: Program, model: Model = MODEL) -> Domain:
@@ -278,16 +279,15 @@ def _sources(events: list[Event], model: Model) -> list[list[int]] | None:
             writes.setdefault((event.location, event.writes), []).append(position)
     nothing = [-1]
     found = []
-    may_read_later = "CoRW" not in model.axioms
     for position, event in enumerate(events):
         if event.reads is None:
             found.append(nothing)
             continue
         sources = []
         for write in writes.get((event.location, event.reads), ()):
-            # CoRW rules out a write that comes later in the thread, and RMW the event itself: drop them early.
+            # The model rules out a write that comes later in the thread, and the event itself: drop them early.
             later = write > position and events[write].thread == event.thread
-            if write != position and (may_read_later or not later):
+            if write != position and (model.may_read_later or not later):
                 sources.append(write)
         if not sources:
             invented = model.invented(event.location)
