@@ -61,7 +61,6 @@ class ThreadCode:
         }
         self._code = Code()
         self._labels = 0
-        self._block = "entry"
         self._dtypes: dict[str, str] = {}
         values = self._run(program.threads[number], {})
         observed = [name for name in program.observe if name.startswith(f"{number}:")]
@@ -126,7 +125,7 @@ class ThreadCode:
         for label, block in ((then, instruction.then), (otherwise, instruction.otherwise)):
             self._start(label)
             left = self._run(block, dict(values))
-            ends.append((self._block, left))
+            ends.append((self._current_block(), left))
             code.lines.append(f"  br label %{after}")
         self._start(after)
         joined: dict[str, Reg] = {}
@@ -142,7 +141,10 @@ class ThreadCode:
 
     def _start(self, label: str) -> None:
         self._code.lines.append(f"{label}:")
-        self._block = label
+
+    def _current_block(self) -> str:
+        """The label of the block that is being written."""
+        return next((line[:-1] for line in reversed(self._code.lines) if line.endswith(":")), "entry")
 
     def _zero(self, dtype: str) -> Reg:
         return constant(SCALARS[dtype].register, 0)
@@ -359,7 +361,7 @@ class Counter:
             else:
                 domain, digits = np.unique(column, return_inverse=True)
             codes *= len(domain)
-            codes += digits
+            codes += digits.astype(np.int64, copy=False)
             domains.append(domain)
         size = int(np.prod([len(domain) for domain in domains], dtype=np.float64))
         if size <= 4 * n:

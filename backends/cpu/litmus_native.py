@@ -26,7 +26,7 @@ _PER_LOCATION = 4
 SUPPORT = f"""\
 declare i32 @sched_yield()
 
-define internal void @meet(ptr %progress, i64 %me, i64 %threads, i64 %turn, i64 %spins, i64 %yields) {{
+define internal void @meet(ptr %progress, i64 %me, i64 %threads, i64 %turn, i64 %spins, i64 %yields) noinline {{
 entry:
   %my_offset = mul i64 %me, {PROGRESS_SPACING}
   %mine = getelementptr i8, ptr %progress, i64 %my_offset
@@ -65,7 +65,7 @@ done:
   ret void
 }}
 
-define internal void @delay(ptr %progress, i64 %i, i64 %seed, i64 %mask) {{
+define internal void @delay(ptr %progress, i64 %i, i64 %seed, i64 %mask) noinline {{
 entry:
   %none = icmp eq i64 %mask, 0
   br i1 %none, label %done, label %draw
