@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import prod
 
 from halfulp.oracle.memory.model import INITIAL, MODEL, Candidate, Event, Model, Required
 from halfulp.oracle.memory.program import Outcome, Program, outcome_text
 from halfulp.oracle.memory.relation import Relation, members
-from halfulp.oracle.memory.search import candidates, domain_of, runs, verdict
+from halfulp.oracle.memory.search import Outcomes, candidates, domain_of, runs, verdict
 from halfulp.oracle.sets import Verdict
 
 
@@ -22,7 +23,7 @@ class Step:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.first}  before  {self.second}: {self.why}"
+        return f"{self.first}  before  {self.second}\n    {self.why}"
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Contradiction:
     def __str__(self) -> str:
         events, rf = self.candidate.events, self.candidate.rf
         lines = [f"  {events[read]}  <-  {events[rf[read]]}" for read in members(self.candidate.readers)]
-        lines += [f"violates {', '.join(self.axioms)}:", *(f"  {step}" for step in self.cycle)]
-        return "\n".join(("if", *lines))
+        steps = [f"  {line}" for step in self.cycle for line in str(step).splitlines()]
+        return "\n".join(("if", *lines, f"then {', '.join(self.axioms)} cannot hold:", *steps))
 
 
 @dataclass(frozen=True)
@@ -149,18 +150,37 @@ def _why(x: Candidate, sw: Relation, required: Mapping[tuple[int, int], Required
     first, second = pair.cause
     match pair.axiom:
         case "final":
-            return f"{x.events[pair.after]} is the last one"
+            return "the second is the last write"
         case "RMW":
-            return "RMW, the one reads from the other"
+            return "RMW: the one reads from the other"
         case "ATOM":
             base = f"({_why(x, sw, required, required[first, second])})"
             if second == pair.after:
-                return f"ATOM, it comes right after {x.events[first]}, which is before {x.events[second]} {base}"
-            return f"ATOM, {x.events[second]} comes right after {x.events[pair.after]}, and it is before that {base}"
+                return f"ATOM: it comes right after {x.events[first]}, which is before {x.events[second]} {base}"
+            return f"ATOM: {x.events[second]} comes right after {x.events[pair.after]}, and it is before that {base}"
     path = (x.sb | sw).path(first, second)
-    legs = (f"{x.events[a]} -{'sw' if (a, b) in sw else 'sb'}-> {x.events[b]}" for a, b in pairwise(path))
-    return f"{pair.axiom}, {'; '.join(legs)}"
+    legs = (f" -{'sw' if (a, b) in sw else 'sb'}-> {x.events[b]}" for a, b in pairwise(path))
+    return f"{pair.axiom}: {x.events[first]}{''.join(legs)}"
 
 
 def _why_hb(x: Candidate, sw: Relation, a: int, b: int) -> str:
     return "it synchronizes with it" if (a, b) in sw else "program order"
+
+
+def forbidden_outcomes(program: Program, outcomes: Outcomes, limit: int = 4096) -> list[Outcome]:
+    """The forbidden outcomes made of values that each name can have by itself; empty if there are more than ``limit``.
+
+    All outcomes with other values are forbidden too.
+    """
+    domain = domain_of(program)
+    possible = []
+    for name in sorted(program.observe):
+        thread, _, register = name.rpartition(":")
+        if thread:
+            found = {run.registers.get(register, 0) for run in runs(MODEL, program, int(thread), domain)}
+        else:
+            found = set(domain[name])
+        possible.append([(name, value) for value in sorted(found)])
+    if prod(map(len, possible)) > limit:
+        return []
+    return [outcome for outcome in product(*possible) if outcomes.verdict(outcome) is Verdict.FORBIDDEN]
