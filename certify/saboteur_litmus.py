@@ -20,8 +20,6 @@ from halfulp.adapters.protocol import (
     Rejected,
     Unsupported,
 )
-from halfulp.backends.cpu import litmus_check
-from halfulp.backends.cpu.check import TypeRefusal
 from halfulp.backends.cpu.ir import Code, Operand, Reg
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.litmus_lower import FAILURES, ORDERS, Accesses
@@ -31,6 +29,8 @@ from halfulp.oracle.memory.model import MODEL, Model
 from halfulp.oracle.memory.mutants import MUTANTS
 from halfulp.oracle.memory.program import Access, Load, Program, Store, map_accesses
 from halfulp.oracle.memory.search import allowed
+from halfulp.oracle.memory.typing import check
+from halfulp.oracle.ops import Refused
 from halfulp.oracle.source import Source
 
 # What is not one step, or not the right one.
@@ -139,10 +139,11 @@ class CasSpurious(Accesses):
 
     def cas(self, code: Code, cell: Reg, expected: Operand, new: Operand, order: str) -> tuple[Reg, Reg]:
         odd = code.convert("trunc", self.value(new), "i1")
-        never = code.xor(self.load(code, cell, "relaxed"), -1)
-        asked = code.select(odd, never, self.value(expected))
-        desired = code.select(odd, never, self.value(new))
-        old, success = super().cas(code, cell, asked, desired, order)
+        # It exchanges a value that nobody uses for itself, which changes nothing.
+        unused = 0x5A5A5A5A
+        asked, desired = (code.select(odd, unused, self.value(operand)) for operand in (expected, new))
+        orders = ORDERS[order], ORDERS[FAILURES[order]]
+        old, success = self.exchange_if(code, cell, asked, desired, *orders, weak=True)
         return old, code.and_(success, code.xor(odd, 1))
 
 
@@ -433,10 +434,9 @@ class ModelDevice:
         return [Unsupported("only litmus programs")] * len(programs)
 
     def run_litmus(self, program: Program, options: LitmusOptions) -> LitmusRun | Rejected | Unsupported:
-        try:
-            litmus_check.check_program(program)
-        except TypeRefusal as refusal:
-            return Rejected(str(refusal))
+        answer = check(program)
+        if isinstance(answer, Refused):
+            return Rejected(f"{answer.clause}: {answer.reason}")
         shown = allowed(program, self.model).allowed
         each = -(-options.instances // len(shown))
         return LitmusRun(dict.fromkeys(shown, each), 1e-6 * options.instances)
@@ -480,15 +480,20 @@ def _lax(name: str, summary: str, clause: str, mend: Callable[[Access], Access])
     return LitmusSuspect(name, summary, (f"intent:{clause}",), lambda: LaxTyping(name, mend))
 
 
+_BROKEN = {
+    "failure_order_relaxed": "11-f",
+    "cas_success_inverted": "11-c",
+    "cas_compares_half": "11-c",
+    "cas_always_exchanges": "11-c",
+    **dict.fromkeys(("not_atomic", "no_coww", "no_corw", "no_cowr", "no_corr"), "11-b"),
+    **dict.fromkeys(("no_program_order_of_a_location", "rmw_returns_new", "wrong_signedness", "add_saturates"), "11-b"),
+    **dict.fromkeys(("rmw_stores_operand", "invents_values"), "11-b"),
+}
+"""The clauses that model mutants break, where it is not that of the orders."""
+
+
 def _device(model: Model) -> LitmusSuspect:
-    clause = {
-        "failure_order_relaxed": "11-f",
-        "not_atomic": "11-b",
-        "no_coww": "11-b",
-        "no_corw": "11-b",
-        "no_cowr": "11-b",
-        "no_corr": "11-b",
-    }.get(model.name, "11-d")
+    clause = _BROKEN.get(model.name, "11-d")
     name = f"model_{model.name}"
     return LitmusSuspect(name, model.summary, (f"intent:{clause}",), lambda: ModelDevice(model))
 

@@ -25,23 +25,23 @@ from halfulp.adapters.protocol import (
     Unsupported,
     UnsupportedError,
 )
+from halfulp.oracle.memory.interleaving import sequential
+from halfulp.oracle.memory.model import MODEL
 from halfulp.oracle.memory.program import (
+    DTYPES,
     Cas,
-    Load,
-    Location,
     Outcome,
     Program,
-    Rmw,
-    Store,
     access_text,
     listing,
     outcome_text,
 )
-from halfulp.oracle.memory.refute import why_not
-from halfulp.oracle.memory.search import Outcomes, allowed, verdict
+from halfulp.oracle.memory.refute import Refutation, why_not
+from halfulp.oracle.memory.search import Outcomes, allowed
+from halfulp.oracle.memory.typing import acceptances, rejections
 from halfulp.oracle.sets import Verdict
 from halfulp.properties.litmus_ir import UnreadableError, has_branches, inspect
-from halfulp.properties.litmus_mutants import mutant_of, sequential
+from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.plan import Plan
 from halfulp.properties.results import Finding, Tally, Trial
 
@@ -200,7 +200,7 @@ def judge_histogram(program: Program, histogram: Mapping[Outcome, int], tally: T
     if not forbidden:
         return None
     outcome = max(forbidden, key=lambda one: forbidden[one])
-    reason = str(why_not(program, outcome))
+    reason = why_not(program, outcome)
     clause = blamed(program, reason)
     others = f" and {len(forbidden) - 1} other forbidden outcomes" if len(forbidden) > 1 else ""
     message = f"{outcome_text(outcome)} came out {forbidden[outcome]:,} times{others}."
@@ -215,18 +215,18 @@ def judge_histogram(program: Program, histogram: Mapping[Outcome, int], tally: T
     )
 
 
-def blamed(program: Program, reason: str) -> str:
+def blamed(program: Program, reason: Refutation) -> str:
     """The clause that a refutation rests on most narrowly."""
-    kinds = {type(access) for access in program.accesses}
-    if "-sw->" in reason:
-        failing = any(
-            isinstance(access, Cas) and "reads" in reason and access.failure_order == "acquire"
-            for access in program.accesses
-        )
-        return "intent:11-f" if failing and "(acquire)" in reason and Load not in kinds else "intent:11-d"
-    if "can only be" in reason or "no run of the threads" in reason:
-        return "intent:11-c" if Cas in kinds else "intent:11-b"
-    return "intent:11-b"
+    if not reason.contradictions:
+        return "intent:11-c" if any(isinstance(access, Cas) for access in program.accesses) else "intent:11-b"
+    if not any("-sw->" in str(contradiction) for contradiction in reason.contradictions):
+        return "intent:11-b"
+    for contradiction in reason.contradictions:
+        events = contradiction.candidate.events
+        for _, read in MODEL.synchronizes_with(contradiction.candidate):
+            if isinstance(program.accesses[events[read].access], Cas) and events[read].writes is None:
+                return "intent:11-f"
+    return "intent:11-d"
 
 
 def overlap(program: Program, histogram: Mapping[Outcome, int]) -> float:
@@ -296,54 +296,20 @@ def try_instructions(adapter: Adapter, programs: Sequence[Program], name: str) -
 
 # Typing.
 
-_SEVERAL = ("relaxed", "acquire", "release", "acq_rel", "seq_cst", "consume")
-
-
-def ill_typed(clause: str) -> list[Program]:
-    """Programs of one access that ``clause`` (``intent:11-e`` or ``intent:11-g``) refuses."""
-    accesses: list[Load | Store | Rmw | Cas] = []
-    if clause == "intent:11-e":
-        accesses += [Load("r", "x", order) for order in _SEVERAL if order not in ("relaxed", "acquire")]
-        accesses += [Store("x", 1, order) for order in _SEVERAL if order not in ("relaxed", "release")]
-        accesses += [Rmw("r", kind, "x", 1, order) for kind in ("exchange", "add", "max") for order in _SEVERAL[4:]]
-        accesses += [Cas("r", "s", "x", 0, 1, order) for order in _SEVERAL[4:]]
-    elif clause == "intent:11-g":
-        for scope in ("system", "device", "block", "singlethread"):
-            accesses.append(Load("r", "x", "acquire", scope))
-            accesses.append(Store("x", 1, "release", scope))
-            accesses.append(Rmw("r", "add", "x", 1, "acq_rel", scope))
-            accesses.append(Cas("r", "s", "x", 0, 1, "relaxed", scope))
-    return [
-        Program(f"typing-{number}", (Location("x"),), ((access,),), (), ("x",))
-        for number, access in enumerate(accesses)
-    ]
-
-
-def well_typed() -> list[Program]:
-    """Programs of one access, with every order that the language admits."""
-    accesses: list[Load | Store | Rmw | Cas] = [Load("r", "x", order) for order in (None, "relaxed", "acquire")]
-    accesses += [Store("x", 1, order) for order in (None, "relaxed", "release")]
-    accesses += [Rmw("r", "add", "x", 1, order) for order in _SEVERAL[:4]]
-    accesses += [Cas("r", "s", "x", 0, 1, order) for order in _SEVERAL[:4]]
-    return [
-        Program(f"typing-{number}", (Location("x"),), ((access,),), (), ("x",))
-        for number, access in enumerate(accesses)
-    ]
-
 
 def try_orders(adapter: Adapter, clause: str) -> Trial:
     """Every order (``intent:11-e``) or scope (``intent:11-g``) that is not the language's has to be refused.
 
-    Under ``intent:11-e`` those that are have to be accepted.
+    Under ``intent:11-e`` those that are have to be accepted; this is tried on one dtype.
     """
     level = min(adapter.opt_levels)
     tally = Tally(f"refuses[{clause.partition(':')[2]}]/O{level}", "11")
     options = LitmusOptions(instances=1, opt_level=level)
     wrong: list[str] = []
     first: Program | None = None
-    cases = [(program, False) for program in ill_typed(clause)]
+    cases = [(program, False) for program, refused in rejections() if refused.clause == clause]
     if clause == "intent:11-e":
-        cases += [(program, True) for program in well_typed()]
+        cases += [(program, True) for program in acceptances() if program.locations[0].dtype == DTYPES[0]]
     for program, welcome in cases:
         answer = ask(adapter, program, options)
         if isinstance(answer, Unsupported):
@@ -368,8 +334,3 @@ def try_orders(adapter: Adapter, clause: str) -> Trial:
         message = f"{len(wrong)} of {judged} accesses were accepted or refused wrongly: {shown}."
         trial.findings.append(Finding(tally.id, clause, listing(first), message=message))
     return trial
-
-
-def weak_is_forbidden(program: Program) -> bool:
-    """Whether the weak outcome of a test is one that a sound implementation never shows."""
-    return bool(program.weak) and verdict(program) is Verdict.FORBIDDEN

@@ -13,14 +13,11 @@ from itertools import permutations
 
 from halfulp.oracle.memory.model import RMW_RULES
 from halfulp.oracle.memory.program import (
-    Access,
     Cas,
     If,
     Instruction,
     Load,
     Location,
-    Operand,
-    Outcome,
     Program,
     Rmw,
     Store,
@@ -135,60 +132,3 @@ def _reading(order: str) -> str:
 
 def _writing(order: str) -> str:
     return "release" if order in ("release", "acq_rel") else "relaxed"
-
-
-# One thread after the other.
-
-
-@lru_cache(1024)
-def sequential(program: Program) -> frozenset[Outcome]:
-    """The outcomes of running the threads one after the other, in every order.
-
-    Whatever else comes out shows that the threads overlapped in time.
-    """
-    return frozenset(_run(program, order) for order in permutations(range(len(program.threads))))
-
-
-def _run(program: Program, order: tuple[int, ...]) -> Outcome:
-    memory = {location.name: location.initial for location in program.locations}
-    observed: dict[str, int] = {}
-    for number in order:
-        registers: dict[str, int] = {}
-        _block(program, program.threads[number], memory, registers)
-        observed.update({f"{number}:{name}": value for name, value in registers.items()})
-    observed.update(memory)
-    return tuple((name, observed.get(name, 0)) for name in sorted(program.observe))
-
-
-def _block(program: Program, block: tuple[Instruction, ...], memory: dict[str, int], registers: dict[str, int]) -> None:
-    for instruction in block:
-        if isinstance(instruction, If):
-            equal = registers.get(instruction.register, 0) == instruction.equals
-            _block(program, instruction.then if equal else instruction.otherwise, memory, registers)
-        else:
-            _step(program, instruction, memory, registers)
-
-
-def _step(program: Program, access: Access, memory: dict[str, int], registers: dict[str, int]) -> None:
-    def value(operand: Operand) -> int:
-        return registers.get(operand, 0) if isinstance(operand, str) else operand
-
-    old = memory[access.location]
-    match access:
-        case Load():
-            registers[access.register] = old
-        case Store():
-            memory[access.location] = value(access.value)
-        case Rmw():
-            dtype = program.location(access.location).dtype
-            memory[access.location] = RMW_RULES[access.kind](old, value(access.value), dtype)
-            if access.register:
-                registers[access.register] = old
-        case Cas():
-            exchanged = old == value(access.expected)
-            if exchanged:
-                memory[access.location] = value(access.desired)
-            if access.register:
-                registers[access.register] = old
-            if access.success:
-                registers[access.success] = int(exchanged)

@@ -8,6 +8,8 @@ import pytest
 
 from halfulp.adapters.protocol import Adapter
 from halfulp.oracle.memory.program import DTYPES
+from halfulp.properties.contests import GROUPS as CONTESTS
+from halfulp.properties.contests import try_contest
 from halfulp.properties.litmus import try_orders
 from halfulp.properties.litmus_items import GROUPS, try_family, try_family_instructions, try_orders_of
 from halfulp.properties.plan import Plan
@@ -40,3 +42,14 @@ def test_every_order(backend: Adapter, report_trial: Callable[[Trial], None], dt
 )
 def test_orders_and_scopes_are_checked(backend: Adapter, report_trial: Callable[[Trial], None], clause: str) -> None:
     report_trial(try_orders(backend, clause))
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        pytest.param(kind, dtype, id=f"{kind}-{dtype}", marks=pytest.mark.clauses(f"intent:11-{'bc'[kind == 'cas']}"))
+        for kind, dtype in CONTESTS
+    ],
+)
+def test_contest(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None], kind: str, dtype: str) -> None:
+    report_trial(try_contest(backend, kind, dtype, plan))

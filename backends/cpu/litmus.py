@@ -332,7 +332,7 @@ class Litmus:
             nonlocal seconds
             seconds += took
             final = {name: cells[name].values[order] for name, order in orders.items()}
-            tally.add([observed[name] if name in observed else final[name] for name in program.observe])
+            tally.add(count, [observed[name] if name in observed else final[name] for name in program.observe])
 
         pinned = in_threads([work(number) for number in range(threads)], places, Rounds(prepare, collect))
         notes = {"threads": str(threads), "pinned": str(pinned), "processors": str(len(os.sched_getaffinity(0)))}
@@ -347,12 +347,9 @@ class Counter:
         self.names = [names[at] for at in self.order]
         self.counts: dict[tuple[int, ...], int] = {}
 
-    def add(self, columns: Sequence[Array]) -> None:
+    def add(self, n: int, columns: Sequence[Array]) -> None:
         """Arrays of shape (n,), one for each name in the order given."""
         columns = [columns[at] for at in self.order]
-        if not columns:
-            raise ValueError("nothing is observed")
-        n = len(columns[0])
         domains: list[Array] = []
         codes = np.zeros(n, np.int64)
         for column in columns:
