@@ -51,7 +51,7 @@ NO_ARTIFACT = "no LLVM IR of litmus programs to look at"
 CONFIGURATIONS: tuple[LitmusOptions, ...] = (
     LitmusOptions(placement="apart", synchronisation="start", stress=Stress(shuffle=True)),
     LitmusOptions(placement="apart", synchronisation="each", stress=Stress(shuffle=True, delay=63)),
-    LitmusOptions(placement="free", synchronisation="start", stress=Stress(spacing=8)),
+    LitmusOptions(placement="free", synchronisation="start", stress=Stress(shuffle=True, spacing=8)),
 )
 """How each program is run. Which way shows most depends on the test and on the machine."""
 
