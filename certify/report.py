@@ -114,6 +114,7 @@ def summary_lines(outcome: Outcome, width: int = WIDTH) -> list[str]:
         lines += ["", *_table(outcome.tallies, width)]
     for block in (
         _distances(outcome.tallies),
+        _evidence(outcome.tallies),
         _not_judged(outcome.tallies),
         _troubles(outcome),
         _findings(outcome.findings),
@@ -193,6 +194,32 @@ def _distances(tallies: Sequence[Tally]) -> list[str]:
             argument = ", ".join(worst.max_argument)
             lines.append(f"  {chapter:<5}{worst.max_distance:,} ulp  {worst.id}  at ({argument})")
     return ["largest distance from the correctly rounded result", *lines] if lines else []
+
+
+def _evidence(tallies: Sequence[Tally]) -> list[str]:
+    """How hard litmus programs and contests were looked at: see ``properties.litmus``."""
+    ran = [tally for tally in tallies if tally.evidence.get("instances")]
+    if not ran:
+        return []
+    instances = sum(tally.evidence["instances"] for tally in ran)
+    seconds = sum(tally.evidence["instances"] / max(tally.evidence["per_second"], 1) for tally in ran)
+    mixed = sum(tally.evidence["instances"] * tally.evidence["interleaved"] for tally in ran)
+    lines = ["how hard atomics were looked at"]
+    rate = f"{instances / max(seconds, 1e-9) / 1e6:,.1f} million a second"
+    lines += _bullet(f"{count_text(int(instances))} instances, {rate}; {mixed / instances:.2%} interleaved")
+    best: dict[str, float] = {}
+    for tally in ran:
+        if "mutant" in tally.evidence:
+            name = signature_of(tally.id)
+            best[name] = max(best.get(name, 0.0), tally.evidence["mutant"])
+    if best:
+        blind = [name for name, share in best.items() if not share]
+        lines += _bullet(
+            f"{len(best) - len(blind)} of {len(best)} forbidden outcomes were shown by a mutant of the test"
+        )
+        if blind:
+            lines += _bullet(f"not observable here, so not excluded by running: {_some(blind)}")
+    return lines
 
 
 _STATES = {

@@ -492,7 +492,8 @@ h V All executions of one invocation that reach the address take part; the compi
 i I Plain conflicting accesses are a race, and illegal.
 j P Nothing is promised of running at the same time or of progress while spinning.
 """,
-        later="needs litmus programs",
+        checked="abcdefgh",
+        later="no program of the suite has a race, waits for another thread, or needs it to run at the same time",
     ),
     Chapter(
         "12",

@@ -27,7 +27,8 @@ class Tally:
 
     ``id`` is ours: ``cast[f64->bf16]/array/O3``. ``state`` is ``"run"``, ``"unsupported"`` or ``"rejected"`` (the
     backend refused a program the language accepts) or ``"not run"``; ``reason`` says why for the last three.
-    ``cases`` counts claimed elements per clause.
+    ``cases`` counts claimed elements per clause. ``evidence`` says how hard a run on many threads looked: see
+    ``properties.litmus``.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Tally:
     max_argument: tuple[str, ...] = ()
     seconds: float = 0.0
     cases: dict[str, int] = field(default_factory=dict)
+    evidence: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-TYPES = {"halfulp.oracle." + name for name in ("formats", "kernel", "source")}
+TYPES = {"halfulp.oracle." + name for name in ("formats", "kernel", "source", "memory.program")}
 """What of the oracle an adapter or a backend may see: the vocabulary of programs, nothing that knows an answer."""
 
 ALLOWED: dict[str, set[str]] = {

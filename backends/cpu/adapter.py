@@ -12,6 +12,7 @@ from halfulp.adapters.protocol import Array, Compiled, Facts, Options, Rejected,
 from halfulp.backends.cpu import jit
 from halfulp.backends.cpu.check import NotOffered, TypeRefusal, check
 from halfulp.backends.cpu.frontend import elaborate
+from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.lower import Module
 from halfulp.backends.cpu.types import SCALARS
 from halfulp.oracle.kernel import Kernel, Type
@@ -21,7 +22,7 @@ BATCH = 32
 """Kernels in one LLVM module. More save nothing and keep memory for as long as one of them is in use."""
 
 
-class CpuAdapter:
+class CpuAdapter(LitmusMethods):
     """A kernel compiler for this machine's CPU, at LLVM's optimisation levels 0 and 3."""
 
     name = "cpu"

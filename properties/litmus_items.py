@@ -1,0 +1,62 @@
+"""Which litmus programs a run tries: the catalogue and the programs about values, by family."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from halfulp.adapters.protocol import Adapter, HasLitmus
+from halfulp.oracle.memory.catalogue import FAMILIES, catalogue, operations
+from halfulp.oracle.memory.program import DTYPES, Program, with_dtype
+from halfulp.properties.litmus import NO_LITMUS, try_instructions, try_litmus
+from halfulp.properties.litmus_values import ORDER_PROGRAMS, VALUE_PROGRAMS
+from halfulp.properties.plan import Plan
+from halfulp.properties.results import Tally, Trial
+
+VALUES = "values"
+"""The family of `VALUE_PROGRAMS`."""
+
+GROUPS = (*FAMILIES, VALUES)
+"""Families of programs: those of the catalogue, and values."""
+
+
+@cache
+def programs(family: str, dtype: str) -> tuple[Program, ...]:
+    """The programs of a family on one dtype."""
+    if family == VALUES:
+        return VALUE_PROGRAMS[dtype]
+    if family == "operation":
+        return tuple(with_dtype(program, dtype) for program in operations(dtype))
+    return tuple(with_dtype(test.program, dtype) for test in catalogue() if test.family == family)
+
+
+def try_family(adapter: Adapter, family: str, plan: Plan) -> Trial:
+    """Run a family.
+
+    A deep run tries every program on every dtype. Otherwise each is tried on one of them, in turn: the values of the
+    catalogue fit into all, and no order depends on the width. Optimisation levels take turns in the same way.
+    """
+    trial = Trial()
+    if not isinstance(adapter, HasLitmus):
+        trial.tallies.append(Tally(f"litmus[{family}]", "11", "unsupported", NO_LITMUS))
+        return trial
+    columns = [programs(family, dtype) for dtype in DTYPES]
+    levels = tuple(adapter.opt_levels)
+    for place, column in enumerate(columns):
+        for number, program in enumerate(column):
+            if plan.depth == "deep" or place == (number + plan.seed) % len(columns):
+                level = levels[0] if plan.depth == "quick" else levels[(number // len(columns) + place) % len(levels)]
+                tried = try_litmus(adapter, program, plan, level=level, evidence=plan.depth != "quick")
+                trial.tallies += tried.tallies
+                trial.findings += tried.findings
+    return trial
+
+
+def try_family_instructions(adapter: Adapter, family: str, plan: Plan) -> Trial:
+    """Look at the instructions of a family, on one dtype: the others differ in width only, see `try_orders_of`."""
+    dtype = DTYPES[plan.seed % len(DTYPES)]
+    return try_instructions(adapter, programs(family, dtype), f"{family},{dtype}".replace(" ", "-"))
+
+
+def try_orders_of(adapter: Adapter, dtype: str) -> Trial:
+    """Look at the instructions of every access with every order."""
+    return try_instructions(adapter, ORDER_PROGRAMS[dtype], f"orders,{dtype}")
