@@ -301,6 +301,8 @@ def _check_block(block: tuple[Instruction, ...], locations: Mapping[str, str], r
                 _in_range(operand, dtype, f"an operand on {instruction.location}")
             elif registers.get(operand) != dtype:
                 raise ValueError(f"{operand} is not a register of dtype {dtype} that was written before")
+        if isinstance(instruction, Cas) and instruction.register and instruction.register == instruction.success:
+            raise ValueError(f"{instruction.register} is written with two dtypes, {dtype} and bool")
         for register in written_registers(instruction):
             success = isinstance(instruction, Cas) and register == instruction.success
             kind = "bool" if success else dtype

@@ -127,23 +127,38 @@ def _reads(
 def domain_of(program: Program, model: Model = MODEL) -> Domain:
     """The values that each location can hold: the least fixpoint of what the program can write.
 
-    A value that does not come out of thin air is computed by a chain of accesses none of which occurs twice, so that
-    as many rounds as there are accesses suffice; they also end the growth that an ``add`` would go on with for ever.
+    Every access takes place once at most. So with each value go the sets of accesses that it may come from, and an
+    access does not build on what it wrote itself; without this, an ``add`` would make values grow for ever.
     """
-    initial = {location.name: {location.initial, *model.invented(location.name)} for location in program.locations}
-    domain = {name: frozenset(values) for name, values in initial.items()}
-    for _ in range(len(program.accesses)):
-        found = {name: set(values) for name, values in initial.items()}
+    known: dict[str, dict[int, frozenset[int]]] = {
+        location.name: dict.fromkeys((location.initial, *model.invented(location.name)), frozenset({0}))
+        for location in program.locations
+    }
+    while True:
+        domain = {name: frozenset(values) for name, values in known.items()}
+        before = {name: dict(values) for name, values in known.items()}
         for thread in range(len(program.threads)):
             for run in runs(model, program, thread, domain):
+                origins = frozenset({0})  # bit sets of the accesses that what was read so far comes from
                 for event in run.events:
+                    if event.reads is not None:
+                        source = before[event.location][event.reads]
+                        origins = _least({mine | theirs for mine in origins for theirs in source})
                     if event.writes is not None:
-                        found[event.location].add(event.writes)
-        grown = {name: frozenset(values) for name, values in found.items()}
-        if grown == domain:
-            break
-        domain = grown
-    return domain
+                        fresh = {origin | 1 << event.access for origin in origins if not origin >> event.access & 1}
+                        values = known[event.location]
+                        if fresh:
+                            values[event.writes] = _least(values.get(event.writes, frozenset()) | fresh)
+        if known == before:
+            return domain
+
+
+def _least(sets: Iterable[int]) -> frozenset[int]:
+    """The bit sets that contain no other one of them."""
+    found = frozenset(sets)
+    if len(found) == 1:
+        return found
+    return frozenset(one for one in found if not any(other != one and other & one == other for other in found))
 
 
 # Executions.
