@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -330,10 +329,8 @@ def test_there_are_enough_suspects() -> None:
 
 def test_a_sum_that_is_not_atomic_is_seen_at_once() -> None:
     backend = LITMUS_SUSPECTS["rmw_as_load_and_store"].make()
-    start = time.perf_counter()
-    while not contests.try_contest(backend, "add", "i32", QUICK).findings:
-        assert time.perf_counter() - start < 10  # the machine may be busy; alone it takes a few milliseconds
-    assert time.perf_counter() - start < 10
+    # Alone on a machine the first contest shows it, in milliseconds; threads of a busy one may miss each other.
+    assert any(contests.try_contest(backend, "add", "i32", QUICK).findings for _ in range(50))
 
 
 @pytest.mark.parametrize("name", LITMUS_SUSPECTS)

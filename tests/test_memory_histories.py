@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -258,8 +257,8 @@ def test_arrays_have_to_fit() -> None:
         judge(History("nand", "u32", 0, 1, (one,), (one,)))
 
 
-def test_a_million_operations_in_time() -> None:
-    """10**7 take seconds; a tenth of them is tried here."""
+def test_a_million_operations() -> None:
+    """A tenth of what `benchmarks/memory_model.py` times."""
     n, rng = 10**6, np.random.default_rng(1)
     who = rng.integers(0, 4, n)
     tickets = np.arange(n, dtype=np.uint32)
@@ -269,9 +268,7 @@ def test_a_million_operations_in_time() -> None:
     def parts(array: Array) -> tuple[Array, ...]:
         return tuple(array[who == thread] for thread in range(4))
 
-    start = time.process_time()
     assert judge(History("add", "u32", 0, n, parts(np.ones(n, np.uint32)), parts(tickets))).verdict is Verdict.ALLOWED
     assert judge(History("exchange", "i64", 0, int(ids[-1]), parts(ids), parts(before))).verdict is Verdict.ALLOWED
     before[[5, 77]] = before[[77, 5]]
     assert judge(History("exchange", "i64", 0, int(ids[-1]), parts(ids), parts(before))).verdict is Verdict.FORBIDDEN
-    assert time.process_time() - start < 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations, product
@@ -360,17 +359,14 @@ def turned(program: Program) -> Program:
     return replace(program, threads=program.threads[::-1], weak=weak, observe=tuple(map(name, program.observe)))
 
 
-def test_all_orders_of_all_cycles_in_time() -> None:
-    """480 programs over two locations in 2 s of one core, 8128 over three in 2 minutes; here a part of the latter."""
-    start = time.process_time()
+def test_all_orders_of_all_cycles() -> None:
+    """480 programs over two locations and a part of the 8128 over three; `benchmarks/memory_model.py` times them."""
     count = sum(1 for segments in necklaces(2) for program in variants(cycle(segments)) if verdict(program) is not None)
     assert count == 480
-    assert time.process_time() - start < 2
     three = list(necklaces(3))
     assert sum(2 ** len(cycle(segments).accesses) for segments in three) == 8128
-    start = time.process_time()
-    count = sum(1 for segments in three[::9] for program in variants(cycle(segments)) if verdict(program) is not None)
-    assert time.process_time() - start < 120 * count / 8128
+    for segments in three[::9]:
+        assert all(verdict(program) is not None for program in variants(cycle(segments)))
 
 
 # Mutants.
@@ -605,8 +601,6 @@ def test_sequential_and_interleaved() -> None:
 
 @settings(QUICK, max_examples=8)
 @given(programs(events=12, threads=4, updates=2))
-def test_twelve_events_are_enumerated_in_time(program: Program) -> None:
+def test_twelve_events_are_enumerated(program: Program) -> None:
     assume(len(program.accesses) >= 9)
-    start = time.process_time()
     assert allowed(program).allowed
-    assert time.process_time() - start < 30

@@ -11,7 +11,6 @@ reads-from is all there is to the unspecified band besides spurious failures.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -311,10 +310,3 @@ def test_the_encoding_can_disagree() -> None:
     assert {encoding.judge(program, program.weak) for program in every} == {Verdict.ALLOWED, Verdict.FORBIDDEN}
     for outcome in interleaved(shape):
         assert encoding.judge(every[-1], outcome) is Verdict.ALLOWED
-
-
-def test_speed_is_bearable() -> None:
-    shape = cycle(("Rfe", "Rfe", "Fre"))
-    start = time.process_time()
-    compare(shape, [shape])
-    assert time.process_time() - start < 10
