@@ -159,7 +159,12 @@ def broken(history: History) -> Iterator[tuple[str, History]]:
     kind, dtype, initial, final, ops, olds, expected, ok = vars(history).values()
     flat, values = joined(olds), joined(ops)
     middle = len(flat) // 2
-    movers = np.flatnonzero(joined(ok)) if ok else np.flatnonzero(flat != final)
+    if ok:
+        movers = np.flatnonzero(joined(ok))
+    else:
+        pairs = zip(flat.tolist(), values.tolist(), strict=True)
+        news = np.array([RMW_RULES[kind](old, value, dtype) for old, value in pairs]).astype(flat.dtype)
+        movers = np.flatnonzero(news != flat)
 
     def changed(olds: Array = flat, final: int = final, ok: tuple[Array, ...] = ok) -> History:
         return History(kind, dtype, initial, final, ops, split(olds, ops), expected, ok)
@@ -174,14 +179,13 @@ def broken(history: History) -> Iterator[tuple[str, History]]:
         yield "two returned values are swapped", changed(swapped)
     yield "the final value is an earlier one", changed(final=int(flat[movers[len(movers) // 2]]))
     if kind in ("exchange", "cas"):
-        low, high = bounds(dtype)
+        _, high = bounds(dtype)
         strange = flat.copy()
         strange[middle] = high
         yield "a value that nobody wrote", changed(strange)
         yield "the final value was never written", changed(final=high)
     if kind in ("add", "exchange", "xor"):
-        news = np.array([RMW_RULES[kind](a, b, dtype) for a, b in zip(flat.tolist(), values.tolist(), strict=True)])
-        yield "the new value is returned", changed(news.astype(flat.dtype))
+        yield "the new value is returned", changed(news)
     if kind == "cas":
         flipped = joined(ok).copy()
         flipped[one] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -41,23 +42,22 @@ choice of orders that forbids its outcome (rlx, acq, rel and ar stand for the or
 strongest orders if none does.
 """
 
+_ORDERS = re.compile(r"(\+(rlx|acq|rel|ar|plain)(-(rlx|acq|rel|ar|plain))*)+$")
+"""The orders at the end of the name of a test."""
+
 CHUNK = 1 << 17
 """Instances between two signs of progress."""
 
 
 def add_parsers(subparsers: Subparsers) -> None:
     parser = add_command(subparsers, "litmus", "what may a program with atomics do?", DESCRIPTION)
-    parser.add_argument(
-        "test", nargs="?", metavar="TEST", help="a name, a file FILE.litmus or FILE.json, or - for stdin"
-    )
+    parser.add_argument("test", nargs="?", metavar="TEST", help="a name, FILE.litmus or FILE.json, or - for stdin")
     parser.add_argument("--list", action="store_true", help="list the catalogue and stop")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument("--dtype", choices=DTYPES, default="u32", help="of the locations (default: u32)")
     parser.add_argument("--export", action="store_true", help="print the test in the C dialect of herd7 and stop")
     parser.add_argument("--backend", metavar="SPEC", help="run the test there: NAME, MODULE:CLASS or pipe:COMMAND")
-    parser.add_argument(
-        "--instances", type=_count, default=1 << 18, metavar="N", help="how often, in each configuration"
-    )
+    parser.add_argument("--instances", type=_count, default=1 << 18, metavar="N", help="how often, in each way")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn in a run (default: 0)")
     parser.set_defaults(run=run)
 
@@ -111,7 +111,7 @@ def find_program(name: str, dtype: str) -> Program:
             raise CommandError(f"{name}: {error}") from None
     tests = catalogue(dtype)
     names = [test.name for test in tests]
-    fitting = [n for n in names if n == name] or [n for n in names if n.split("+rlx")[0].split("+acq")[0] == name]
+    fitting = [n for n in names if n == name] or [n for n in names if _ORDERS.sub("", n) == name]
     fitting = fitting or [n for n in names if n.startswith(name)]
     if len(fitting) == 1:
         return tests[names.index(fitting[0])].program
@@ -128,9 +128,7 @@ def _list_text(dtype: str) -> str:
     tests = catalogue(dtype)
     first = set(minimal_set(dtype))
     width = max(len(test.name) for test in tests)
-    lines = [
-        f"{len(tests)} tests on {dtype}. * belongs to the smallest set that kills every model mutant; run it first."
-    ]
+    lines = [f"{len(tests)} tests on {dtype}. * is in the smallest set that kills every model mutant: run it first."]
     for family, about in FAMILIES.items():
         lines += ["", f"{family}: {about}"]
         for test in (test for test in tests if test.family == family):
