@@ -599,7 +599,7 @@ def test_sequential_and_interleaved() -> None:
     assert {tests_of.find("SB+rel-acq+rel-acq").verdict} == {Verdict.ALLOWED}
 
 
-@settings(QUICK, max_examples=8)
+@settings(QUICK, max_examples=4)
 @given(programs(events=12, threads=4, updates=2))
 def test_twelve_events_are_enumerated(program: Program) -> None:
     assume(len(program.accesses) >= 9)

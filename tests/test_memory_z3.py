@@ -281,9 +281,10 @@ def test_a_sample_of_three_locations(segments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("family", ["coherence", "atomicity", "update", "release sequence", "failure order"])
 def test_the_catalogue(family: str) -> None:
     compared = 0
-    for test in catalogue():
+    mine = [test for test in catalogue() if test.family == family]
+    for test in mine[:: 2 if len(mine) > 40 else 1]:
         small = max(abs(value) for _, value in test.program.weak) < 8
-        if test.family == family and is_encodable(test.program) and small:
+        if is_encodable(test.program) and small:
             assert Encoding(test.program).judge(test.program, test.program.weak) == test.verdict, test.name
             compared += 1
     assert compared >= 6

@@ -114,11 +114,11 @@ class Candidate:
             for position, event in enumerate(self.events)
         )
 
-    def reading(self, rf: Sequence[int]) -> Candidate:
-        """The same events with another reads-from."""
+    def reading(self, rf: Sequence[int], readers: int = -1) -> Candidate:
+        """The same events with another reads-from, of those events alone that are in ``readers``."""
         copy = Candidate.__new__(Candidate)
         copy.events, copy.sb, copy.at = self.events, self.sb, self.at
-        copy.readers, copy.writers, copy.rf = self.readers, self.writers, tuple(rf)
+        copy.readers, copy.writers, copy.rf = self.readers & readers, self.writers, tuple(rf)
         return copy
 
     @property

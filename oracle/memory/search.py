@@ -161,6 +161,38 @@ def _least(sets: Iterable[int]) -> frozenset[int]:
     return frozenset(one for one in found if not any(other != one and other & one == other for other in found))
 
 
+def _coherent(model: Model, x: Candidate, sources: list[list[int]]) -> Iterator[tuple[int, ...]]:
+    """The choices of reads-from that program order alone does not rule out.
+
+    One read after the other gets its source, as long as what the axioms then require, with program order for
+    happens-before, has no cycle. Happens-before is never smaller, and what is required never becomes less.
+    """
+    open_reads = [read for read, choices in enumerate(sources) if len(choices) > 1]
+    if len(open_reads) < 4:
+        yield from product(*sources)
+        return
+    rf = [choices[0] if len(choices) == 1 else -1 for choices in sources]
+
+    def possible(assigned: int) -> bool:
+        partial = x.reading(rf, x.readers & assigned)
+        required = model.required(partial, x.sb)
+        return Relation.of(len(rf), ((pair.before, pair.after) for pair in required)).acyclic
+
+    def assign(number: int, assigned: int) -> Iterator[tuple[int, ...]]:
+        if not possible(assigned):
+            return
+        if number == len(open_reads):
+            yield tuple(rf)
+            return
+        read = open_reads[number]
+        for source in sources[read]:
+            rf[read] = source
+            yield from assign(number + 1, assigned | 1 << read)
+        rf[read] = -1
+
+    yield from assign(0, sum(1 << read for read in range(len(rf)) if read not in open_reads))
+
+
 # Executions.
 
 
@@ -216,7 +248,7 @@ def candidates(
 
     Args:
         wanted: only those whose registers have these values (locations in it are ignored).
-        hopeless: those too in which two updates have no other choice than to read from one write.
+        hopeless: those too that atomicity, or coherence within each thread, rules out.
     """
     domain = domain_of(program, model)
     initial = [Event(INITIAL, -1, loc.name, None, loc.initial, None) for loc in program.locations]
@@ -234,7 +266,7 @@ def candidates(
         base = Candidate(events)
         registers = {f"{n}:{name}": value for n, run in enumerate(chosen) for name, value in run.registers.items()}
         final = tuple(registers.items())
-        for rf in product(*sources):
+        for rf in product(*sources) if hopeless else _coherent(model, base, sources):
             yield base.reading(rf), final
 
 
@@ -443,11 +475,14 @@ def allowed(program: Program, model: Model = MODEL) -> Outcomes:
     races: dict[tuple[int, int], Race] = {}
     band_races: dict[tuple[int, int], Race] = {}
     plain = any(access_order is None for access_order in _orders(program))
-    for execution in executions(program, model):
-        (band if execution.band else good).setdefault(execution.outcome, execution)
-        for race in _races(execution) if plain else ():
-            key = (race.first.access, race.second.access)
-            (band_races if execution.band else races).setdefault(key, race)
+    for x, registers in candidates(program, model):
+        if not plain and _nothing_new(program, x, registers, good):
+            continue
+        for execution in solve(program, model, x, registers):
+            (band if execution.band else good).setdefault(execution.outcome, execution)
+            for race in _races(execution) if plain else ():
+                key = (race.first.access, race.second.access)
+                (band_races if execution.band else races).setdefault(key, race)
     order = sorted(good), sorted(outcome for outcome in band if outcome not in good)
     return Outcomes(
         program,
@@ -456,6 +491,19 @@ def allowed(program: Program, model: Model = MODEL) -> Outcomes:
         tuple(races.values()),
         tuple(race for key, race in band_races.items() if key not in races),
     )
+
+
+def _nothing_new(program: Program, x: Candidate, registers: Outcome, good: Mapping[Outcome, Execution]) -> bool:
+    """Whether every outcome that a candidate could have has a witness already."""
+    known = dict(registers)
+    ends: list[set[int]] = []
+    for name in sorted(program.observe):
+        if ":" in name:
+            ends.append({known.get(name, 0)})
+        else:
+            ends.append({event.writes for event in x.events if event.location == name and event.writes is not None})
+    names = sorted(program.observe)
+    return all(tuple(zip(names, values, strict=True)) in good for values in product(*ends))
 
 
 def _orders(program: Program) -> Iterator[str | None]:
