@@ -35,7 +35,7 @@ NUMPY = {"i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8"}
 
 def length(plan: Plan) -> int:
     """Operations of one thread."""
-    return {"quick": 1 << 12, "standard": 1 << 15, "deep": 1 << 19}[plan.depth]
+    return {"quick": 1 << 12, "standard": 1 << 13, "deep": 1 << 19}[plan.depth]
 
 
 def contest(kind: str, dtype: str, plan: Plan, threads: int = 2) -> Contest:

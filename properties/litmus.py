@@ -72,7 +72,7 @@ def instances(plan: Plan, options: LitmusOptions, threads: int) -> int:
     """
     if threads == 1:
         return ALONE
-    base = {"quick": 1 << 12, "standard": 1 << 14, "deep": 1 << 17}[plan.depth]
+    base = {"quick": 1 << 12, "standard": 1 << 12, "deep": 1 << 17}[plan.depth]
     return base >> 2 * (threads - 2) if options.synchronisation == "each" else 2 * base
 
 
