@@ -7,9 +7,10 @@ else is forbidden. An element without a claim (illegal input, a race) has no ver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -211,26 +212,20 @@ def mark_unspecified(allowed: AllowedSet, where: Mask) -> AllowedSet:
     return replace(allowed, member=member, nan=nan, ranges=ranges, anything=anything)
 
 
+def _folded(rule: Callable[[Mask, Mask], Mask], masks: Sequence[Mask | None]) -> Mask | None:
+    """The masks that there are, combined; None where there is none."""
+    known = [mask for mask in masks if mask is not None]
+    return reduce(rule, known) if known else None
+
+
 def together(masks: Sequence[Mask | None]) -> Mask | None:
     """Where all masks hold; None stands for everywhere."""
-    known = [mask for mask in masks if mask is not None]
-    if not known:
-        return None
-    result = known[0]
-    for mask in known[1:]:
-        result = result & mask
-    return result
+    return _folded(np.logical_and, masks)
 
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
     """Where any mask holds; None stands for nowhere."""
-    known = [mask for mask in masks if mask is not None]
-    if not known:
-        return None
-    result = known[0]
-    for mask in known[1:]:
-        result = result | mask
-    return result
+    return _folded(np.logical_or, masks)
 
 
 def union(first: AllowedSet, second: AllowedSet) -> AllowedSet:

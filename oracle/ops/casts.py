@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from halfulp.oracle import codes, limbs, rounding_array
-from halfulp.oracle.formats import CANONICAL, Bits, Format, format_of
+from halfulp.oracle.formats import Bits, Format, format_of
 from halfulp.oracle.ops.record import Accepted, Attrs, Operation, Refused, Signature, TypingAnswer, Undecided
 from halfulp.oracle.ops.rules import as_bits, not_elements, special_codes
 from halfulp.oracle.sets import AllowedSet, Mask, Range, exactly, mark_unspecified, only_where, together
@@ -333,4 +333,3 @@ BITCAST = Operation(
 )
 
 CASTS = (CAST, CAST_SATURATE, BITCAST)
-TARGETS = CANONICAL
