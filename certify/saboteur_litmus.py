@@ -20,10 +20,10 @@ from halfulp.adapters.protocol import (
     Rejected,
     Unsupported,
 )
+from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cpu.ir import Code, Operand, Reg
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.litmus_lower import FAILURES, ORDERS, Accesses
-from halfulp.backends.cpu.types import SCALARS
 from halfulp.oracle.kernel import Kernel
 from halfulp.oracle.memory.model import MODEL, Model
 from halfulp.oracle.memory.mutants import MUTANTS
@@ -45,7 +45,7 @@ def combine(code: Code, kind: str, old: Reg, value: Reg, *, signed: bool) -> Reg
             return code.select(code.icmp("sgt" if signed else "ugt", old, value), old, value)
         case "min":
             return code.select(code.icmp("slt" if signed else "ult", old, value), old, value)
-    return code.binary(kind, old, value)
+    return code.emit(old.type, f"{kind} {old}, {value.name}")
 
 
 class RmwLoadStore(Accesses):

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import halfulp.backends.cpu as cpu_package
 from halfulp.adapters.protocol import Compiled, Options, Rejected, Unsupported
+from halfulp.backends import common as shared
+from halfulp.backends.common.check import OPERATIONS
+from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cpu import CpuAdapter, jit
-from halfulp.backends.cpu.check import OPERATIONS
-from halfulp.backends.cpu.types import SCALARS
 from halfulp.oracle.formats import CANONICAL, FLOATS, FORMATS, INTS, Format
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, one_node
 from halfulp.oracle.source import Call, Expression, Formed, Literal, Parameter, Source
@@ -125,9 +125,8 @@ def neighbourhood(source: str, target: str, rng: random.Random, count: int) -> l
 
 def test_it_shares_no_judging_code_with_the_oracle() -> None:
     allowed = {f"halfulp.oracle.{name}" for name in ("formats", "kernel", "source", "memory.program")}
-    folder = Path(cpu_package.__file__).parent
     seen = set()
-    for path in folder.glob("*.py"):
+    for path in Path(shared.__file__).parent.parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 assert node.level == 0

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from halfulp.adapters.protocol import Compiled, Options, Rejected, Unsupported
-from halfulp.backends.cpu import CpuAdapter, coefficients, derive, jit
+from halfulp.backends.common import coefficients, derive
+from halfulp.backends.cpu import CpuAdapter, jit
 from halfulp.oracle import codes, functions
 from halfulp.oracle.formats import FORMATS, Bits
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, one_node

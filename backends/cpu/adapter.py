@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import llvmlite.binding as llvm
-import numpy as np
 
 from halfulp.adapters.protocol import Array, Compiled, Facts, Options, Rejected, Unsupported
+from halfulp.backends.common.arrays import Arrays
+from halfulp.backends.common.check import NotOffered, TypeRefusal
+from halfulp.backends.common.frontend import checked
 from halfulp.backends.cpu import jit
-from halfulp.backends.cpu.check import NotOffered, TypeRefusal, check
-from halfulp.backends.cpu.frontend import elaborate
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.lower import Module
-from halfulp.backends.cpu.types import SCALARS
-from halfulp.oracle.kernel import Kernel, Type
+from halfulp.oracle.kernel import Kernel
 from halfulp.oracle.source import Source
 
 BATCH = 32
@@ -42,7 +40,7 @@ class CpuAdapter(LitmusMethods):
         kernels: list[tuple[int, Kernel]] = []
         for position, program in enumerate(programs):
             try:
-                kernels.append((position, _checked(program)))
+                kernels.append((position, checked(program)))
             except TypeRefusal as refusal:
                 answers[position] = Rejected(str(refusal))
             except NotOffered as missing:
@@ -62,7 +60,7 @@ class CpuAdapter(LitmusMethods):
         """
         self._check_level(options)
         try:
-            kernel = _checked(program)
+            kernel = checked(program)
         except (TypeRefusal, NotOffered) as refusal:
             raise ValueError(str(refusal)) from refusal
         return str(jit.optimise(_module([kernel], options.opt_level), options.opt_level, llvm.create_context()))
@@ -70,12 +68,6 @@ class CpuAdapter(LitmusMethods):
     def _check_level(self, options: Options) -> None:
         if options.opt_level not in self.opt_levels:
             raise ValueError(f"optimisation level {options.opt_level}; there are {tuple(self.opt_levels)}")
-
-
-def _checked(program: Kernel | Source) -> Kernel:
-    kernel = elaborate(program) if isinstance(program, Source) else program
-    check(kernel)
-    return kernel
 
 
 def _module(kernels: Sequence[Kernel], opt_level: int) -> str:
@@ -102,43 +94,16 @@ class Program:
     """A compiled kernel. It keeps the native code of its batch alive, and may be called from several threads.
 
     Raises, when called:
-        TypeError: wrong number of inputs, or one that is no array of its storage dtype.
-        ValueError: an input is not C-contiguous, has the wrong rank, or arrays differ in length.
+        TypeError, ValueError: see `Arrays.length`.
     """
 
     def __init__(self, kernel: Kernel, library: jit.Library, name: str) -> None:
-        self._inputs = [(type_, _storage(type_)) for type_ in kernel.input_types]
-        self._outputs = [(type_, _storage(type_)) for type_ in kernel.output_types]
+        self._arrays = Arrays(kernel)
         self._library = library
-        self._function = library.function(name, len(self._inputs) + len(self._outputs))
+        self._function = library.function(name, len(self._arrays.inputs) + len(self._arrays.outputs))
 
     def __call__(self, *inputs: Array) -> list[Array]:
-        length = self._length(inputs)
-        outputs = [np.empty((length,) if type_.dims else (), storage) for type_, storage in self._outputs]
+        length = self._arrays.length(inputs)
+        outputs = self._arrays.empty(length)
         self._function(length, *(array.ctypes.data for array in (*inputs, *outputs)))
         return outputs
-
-    def _length(self, inputs: Sequence[Array]) -> int:
-        """The length that all arrays have; 0 where there is none."""
-        if len(inputs) != len(self._inputs):
-            raise TypeError(f"the kernel takes {len(self._inputs)} inputs, not {len(inputs)}")
-        length: int | None = None
-        for position, (array, (type_, storage)) in enumerate(zip(inputs, self._inputs, strict=True)):
-            where = f"input {position} ({type_.dtype})"
-            if not isinstance(array, np.ndarray) or array.dtype != storage:
-                found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-                raise TypeError(f"{where}: {found} instead of an array of {storage}")
-            if array.ndim != len(type_.dims):
-                raise ValueError(f"{where}: an array of rank {array.ndim} instead of {len(type_.dims)}")
-            if not array.flags.c_contiguous:
-                raise ValueError(f"{where}: the array is not C-contiguous")
-            if type_.dims:
-                if length is not None and len(array) != length:
-                    raise ValueError(f"{where}: {len(array)} elements where another input has {length}")
-                length = len(array)
-        return length or 0
-
-
-def _storage(type_: Type) -> np.dtype[Any]:
-    """The numpy dtype that carries bit patterns of a type."""
-    return np.dtype(f"u{SCALARS[type_.dtype].bytes}")

@@ -1,41 +1,20 @@
 """LLVM IR as text, written one instruction at a time.
 
 Text costs a few microseconds an instruction here and is parsed by LLVM itself, which makes it several times cheaper
-than a tree of Python objects. Integer operands may be Python ints; they take the type of the other operand.
+than a tree of Python objects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import struct
 
-Predicate = Literal["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
+from halfulp.backends.common import code
+from halfulp.backends.common.code import Conversion, FloatOp, FloatPredicate, IntegerOp, Operand, Predicate, Reg
+from halfulp.backends.cpu import libm
 
+__all__ = ["Code", "Operand", "Predicate", "Reg", "constant"]
 
-@dataclass(frozen=True)
-class Reg:
-    """A value: its LLVM type and its name (or literal text)."""
-
-    type: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.name}"
-
-    @property
-    def width(self) -> int:
-        """Bits of an integer type."""
-        return int(self.type[1:])
-
-
-Operand = Reg | int
-
-
-def _same(a: Reg, b: Operand) -> str:
-    """``b`` as an operand beside ``a``: an int is wrapped to the signed range of the type."""
-    if isinstance(b, Reg):
-        return b.name
-    return constant(a.type, b).name
+_SUFFIX = {"float": "f32", "double": "f64"}
 
 
 def constant(type_: str, value: int) -> Reg:
@@ -47,20 +26,16 @@ def constant(type_: str, value: int) -> Reg:
     return Reg(type_, str(value - (1 << width) if value >> (width - 1) else value))
 
 
-@dataclass
-class Code:
-    """Straight-line code under construction.
+class Code(code.Code):
+    """Instructions of LLVM.
 
     Attributes:
-        lines: the instructions so far.
         declarations: LLVM intrinsics used.
-        prefix: starts every name, so that two pieces of code fit into one function.
     """
 
-    prefix: str = "v"
-    lines: list[str] = field(default_factory=list)
-    declarations: set[str] = field(default_factory=set)
-    count: int = 0
+    def __init__(self, prefix: str = "v") -> None:
+        super().__init__(prefix)
+        self.declarations: set[str] = set()
 
     def emit(self, type_: str, text: str) -> Reg:
         """Append an instruction that gives a value of ``type_``."""
@@ -69,55 +44,70 @@ class Code:
         self.lines.append(f"  {name} = {text}")
         return Reg(type_, name)
 
-    def binary(self, op: str, a: Reg, b: Operand) -> Reg:
-        return self.emit(a.type, f"{op} {a}, {_same(a, b)}")
+    def constant(self, type_: str, value: int) -> Reg:
+        return constant(type_, value)
 
-    def add(self, a: Reg, b: Operand) -> Reg:
-        return self.binary("add", a, b)
+    def real(self, type_: str, value: float) -> Reg:
+        """LLVM writes literals of ``float`` as doubles too."""
+        return Reg(type_, f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}")
 
-    def sub(self, a: Reg, b: Operand) -> Reg:
-        return self.binary("sub", a, b)
+    def integer_op(self, op: IntegerOp, a: Reg, b: Reg) -> Reg:
+        return self.emit(a.type, f"{op} {a}, {b.name}")
 
-    def and_(self, a: Reg, b: Operand) -> Reg:
-        return self.binary("and", a, b)
+    def float_op(self, op: FloatOp, a: Reg, b: Reg) -> Reg:
+        return self.emit(a.type, f"{op} {a}, {b.name}")
 
-    def or_(self, a: Reg, b: Operand) -> Reg:
-        return self.binary("or", a, b)
+    def compare(self, predicate: Predicate, a: Reg, b: Reg) -> Reg:
+        return self.emit("i1", f"icmp {predicate} {a}, {b.name}")
 
-    def xor(self, a: Reg, b: Operand) -> Reg:
-        return self.binary("xor", a, b)
-
-    def shl(self, a: Reg, b: Operand) -> Reg:
-        return self.binary("shl", a, b)
-
-    def lshr(self, a: Reg, b: Operand) -> Reg:
-        return self.binary("lshr", a, b)
-
-    def icmp(self, predicate: Predicate, a: Reg, b: Operand) -> Reg:
-        return self.emit("i1", f"icmp {predicate} {a}, {_same(a, b)}")
-
-    def fcmp(self, predicate: str, a: Reg, b: Reg) -> Reg:
+    def fcmp(self, predicate: FloatPredicate, a: Reg, b: Reg) -> Reg:
         return self.emit("i1", f"fcmp {predicate} {a}, {b.name}")
 
-    def select(self, condition: Reg, a: Operand, b: Operand, type_: str | None = None) -> Reg:
-        """``type_`` is needed where both arms are ints."""
-        if isinstance(a, Reg):
-            type_ = a.type
-        elif isinstance(b, Reg):
-            type_ = b.type
-        assert type_ is not None
-        left, right = (arm if isinstance(arm, Reg) else constant(type_, arm) for arm in (a, b))
-        return self.emit(type_, f"select {condition}, {left}, {right}")
+    def choose(self, condition: Reg, a: Reg, b: Reg) -> Reg:
+        return self.emit(a.type, f"select {condition}, {a}, {b}")
 
-    def convert(self, op: str, a: Reg, type_: str) -> Reg:
-        """A conversion instruction; none where the type stays."""
-        return a if a.type == type_ else self.emit(type_, f"{op} {a} to {type_}")
+    def converted(self, op: Conversion, a: Reg, type_: str) -> Reg:
+        return self.emit(type_, f"{op} {a} to {type_}")
 
-    def resize(self, a: Reg, type_: str, *, signed: bool) -> Reg:
-        """An integer in another width: its low bits, or extended by its sign or by zeros."""
-        if a.width > int(type_[1:]):
-            return self.convert("trunc", a, type_)
-        return self.convert("sext" if signed else "zext", a, type_)
+    def fneg(self, a: Reg) -> Reg:
+        return self.emit(a.type, f"fneg {a}")
+
+    def fma(self, a: Reg, b: Reg, c: Reg) -> Reg:
+        return self._overloaded("fma", a, b, c)
+
+    def multiply_add(self, a: Reg, b: Reg, c: Reg) -> Reg:
+        return self._overloaded("fmuladd", a, b, c)
+
+    def sqrt(self, a: Reg) -> Reg:
+        return self._overloaded("sqrt", a)
+
+    def floor(self, a: Reg) -> Reg:
+        return self._overloaded("floor", a)
+
+    def absolute(self, a: Reg) -> Reg:
+        return self.intrinsic(f"llvm.abs.{a.type}", a.type, a, constant("i1", 0))
+
+    def truncate(self, a: Reg, type_: str, *, signed: bool) -> Reg:
+        """The saturating intrinsics are defined on every input, where ``fptosi`` gives poison."""
+        return self.intrinsic(f"llvm.fpto{'s' if signed else 'u'}i.sat.{type_}.{_SUFFIX[a.type]}", type_, a)
+
+    def library(self, name: str, a: Reg) -> Reg:
+        """Of the system's library, on ``double``.
+
+        lgamma is called in its re-entrant form: the other writes the sign to a global, which is a race between threads.
+        """
+        if name == "lgamma":
+            sign = self.emit("ptr", "alloca i32")
+            symbol = f'"{libm.PREFIX}lgamma_r"'
+            self.declarations.add(f"declare double @{symbol}(double, ptr) nounwind")
+            return self.emit("double", f"call double @{symbol}({a}, {sign})")
+        symbol = f'"{libm.PREFIX}{name}"'
+        self.declarations.add(f"declare double @{symbol}(double) nounwind memory(none)")
+        return self.emit("double", f"call double @{symbol}({a})")
+
+    def _overloaded(self, name: str, *args: Reg) -> Reg:
+        """An intrinsic on floats of one type."""
+        return self.intrinsic(f"llvm.{name}.{_SUFFIX[args[0].type]}", args[0].type, *args)
 
     def intrinsic(self, name: str, type_: str, *args: Reg) -> Reg:
         """A call of an LLVM intrinsic, declared as a side effect."""

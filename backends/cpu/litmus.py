@@ -13,13 +13,13 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from halfulp.adapters.protocol import Array, Contest, ContestRun, LitmusOptions, LitmusRun
+from halfulp.backends.common.check import NotOffered, TypeRefusal
+from halfulp.backends.common.litmus_check import check_program
+from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cpu import jit
-from halfulp.backends.cpu.check import NotOffered, TypeRefusal
 from halfulp.backends.cpu.ir import Code, Operand, Reg, constant
-from halfulp.backends.cpu.litmus_check import check_program
 from halfulp.backends.cpu.litmus_lower import KINDS, ORDERS, Accesses
 from halfulp.backends.cpu.litmus_native import SUPPORT, Cells, Meeting, context, loop, progress_counters
-from halfulp.backends.cpu.types import SCALARS
 from halfulp.oracle.memory.program import Cas, If, Instruction, Load, Outcome, Program, Rmw, Store
 
 ROUND = 1 << 14

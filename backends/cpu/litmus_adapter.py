@@ -12,7 +12,7 @@ from halfulp.adapters.protocol import (
     Unsupported,
     UnsupportedError,
 )
-from halfulp.backends.cpu.check import NotOffered, TypeRefusal
+from halfulp.backends.common.check import NotOffered, TypeRefusal
 from halfulp.backends.cpu.litmus import AccessesOf, artifact, compiled, compiled_contest, lowering
 from halfulp.oracle.memory.program import Program
 

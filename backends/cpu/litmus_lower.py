@@ -5,8 +5,8 @@ One method for each kind of access, so that a backend with another rule override
 
 from __future__ import annotations
 
+from halfulp.backends.common.types import Scalar
 from halfulp.backends.cpu.ir import Code, Operand, Reg, constant
-from halfulp.backends.cpu.types import Scalar
 
 ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 """LLVM's names of the orders."""

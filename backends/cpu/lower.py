@@ -12,17 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from halfulp.backends.cpu import lower_cast, lower_float, lower_int, lower_math, lower_random
-from halfulp.backends.cpu.check import Mode, mode_of
-from halfulp.backends.cpu.ir import Code, Reg, constant
-from halfulp.backends.cpu.types import SCALARS, Scalar
-from halfulp.oracle.kernel import Apply, Constant, Input, Kernel
+from halfulp.backends.common.check import Mode
+from halfulp.backends.common.code import Reg
+from halfulp.backends.common.graph import Graph
+from halfulp.backends.common.types import Scalar
+from halfulp.backends.cpu.functions import CpuLowering
+from halfulp.backends.cpu.ir import Code
+from halfulp.oracle.kernel import Kernel
 
 VECTORISE_LIMIT = 200
 """Instructions of a loop body beyond which it is not vectorised: that would cost seconds and gain nothing."""
 
 
 _WIDTHS = re.compile(r"\b(?:i(\d+)|(double))\b")
+_LOWERING = CpuLowering()
 
 
 @dataclass(frozen=True)
@@ -50,26 +53,7 @@ def function(op: str, operands: tuple[Scalar, ...], result: Scalar, mode: Mode =
     """The function of ``op`` on ``operands``. An approximate operation is a function of its own (``intent:5.1-j``)."""
     code = Code()
     args = [Reg(scalar.register, f"%{'abc'[i]}") for i, scalar in enumerate(operands)]
-    first = operands[0]
-    if op in ("cast", "cast_saturate"):
-        value = lower_cast.lower(code, args[0], first, result, saturate=op == "cast_saturate")
-    elif op == "bitcast":
-        value = args[0]
-    elif op == "select":
-        value = code.select(args[0], args[1], args[2])
-    elif op == "fdiv":
-        if mode:
-            value = lower_math.divide_approximately(code, args[0], args[1], mode)
-        else:
-            value = lower_float.lower(code, "div", first, args)
-    elif op in lower_math.FUNCTIONS:
-        value = lower_math.lower(code, op, first, args[0], mode)
-    elif op in lower_random.OPERATIONS:
-        value = lower_random.lower(code, op, args[0], args[1])
-    elif first.is_float:
-        value = lower_float.lower(code, op, first, args)
-    else:
-        value = lower_int.lower(code, op, first, args)
+    value = _LOWERING.operation(code, op, operands, result, mode, args)
     name = "@" + ".".join((op, *(scalar.name for scalar in operands), result.name, *([mode] if mode else [])))
     header = f"define internal {result.register} {name}({', '.join(map(str, args))}) #0 {{"
     text = "\n".join((header, *code.lines, f"  ret {value}", "}"))
@@ -101,47 +85,26 @@ class Module:
         bodies = [entry.text for entry in self.functions.values()]
         return "\n".join((*declarations, *bodies, *self.kernels, attributes, _LOOP_METADATA, ""))
 
-    def call(self, code: Code, entry: Function, args: Sequence[Reg]) -> Reg:
-        self.functions.setdefault(entry.name, entry)
-        return code.emit(entry.result, f"call {entry.result} {entry.name}({', '.join(map(str, args))})")
-
 
 _LOOP_METADATA = """!1 = distinct !{!1, !{!"llvm.loop.vectorize.width", i32 1}}
 !4 = distinct !{!4, !{!"llvm.loop.vectorize.width", i32 4}}
 !8 = distinct !{!8, !{!"llvm.loop.vectorize.width", i32 8}}"""
 
 
-class _KernelCode:
+class _KernelCode(Graph[Code]):
     """One kernel as a function. Arguments are ``%p0``, ``%p1``, ...: inputs, then outputs."""
 
     def __init__(self, module: Module, kernel: Kernel) -> None:
+        super().__init__(kernel, Code("s"), Code("v"), fuse=module.fuse)
         self.module = module
-        self.kernel = kernel
-        self.types = [SCALARS[kernel.type_of(i).dtype] for i in range(len(kernel.values))]
-        self.entry = Code("s")
-        self.body = Code("v")
         self.size = 0
         self.widest = 0
-        self.registers: list[Reg] = []
 
     def define(self, name: str) -> str:
-        kernel = self.kernel
-        pointers = 0
-        for position, value in enumerate(kernel.values):
-            code = self._code(position)
-            match value:
-                case Input():
-                    self.registers.append(self._load(code, position, pointers))
-                    pointers += 1
-                case Constant():
-                    self.registers.append(constant(self.types[position].register, value.bits))
-                case Apply():
-                    self.registers.append(self._apply(code, position, value))
-        parameters = [f"ptr noalias readonly %p{i}" for i in range(pointers)]
-        for output in kernel.outputs:
-            self._store(self._code(output), output, pointers)
-            parameters.append(f"ptr noalias writeonly %p{pointers}")
-            pointers += 1
+        self.build()
+        inputs, outputs = len(self.kernel.input_types), len(self.kernel.outputs)
+        parameters = [f"ptr noalias readonly %p{i}" for i in range(inputs)]
+        parameters += [f"ptr noalias writeonly %p{inputs + i}" for i in range(outputs)]
         header = f"define void @{name}({', '.join(('i64 %n', *parameters))}) nounwind {{"
         return "\n".join((header, "entry:", *self.entry.lines, *self._loop(), "  ret void", "}"))
 
@@ -173,48 +136,26 @@ class _KernelCode:
             return 0
         return {32: 8, 64: 4}.get(self.widest, 0)
 
-    def _code(self, position: int) -> Code:
-        return self.body if self.kernel.type_of(position).dims else self.entry
-
-    def _address(self, code: Code, position: int, pointer: int) -> str:
+    def _address(self, code: Code, dtype: Scalar, pointer: int) -> str:
         if code is self.entry:
             return f"%p{pointer}"
-        return code.emit("ptr", f"getelementptr inbounds {self.types[position].memory}, ptr %p{pointer}, i64 %i").name
+        return code.emit("ptr", f"getelementptr inbounds {dtype.memory}, ptr %p{pointer}, i64 %i").name
 
-    def _load(self, code: Code, position: int, pointer: int) -> Reg:
+    def load(self, code: Code, dtype: Scalar, pointer: int) -> Reg:
         """The caller's arrays need not be aligned."""
-        dtype = self.types[position]
-        address = self._address(code, position, pointer)
+        address = self._address(code, dtype, pointer)
         loaded = code.emit(dtype.memory, f"load {dtype.memory}, ptr {address}, align 1")
         return code.icmp("ne", loaded, 0) if dtype.is_bool else loaded
 
-    def _store(self, code: Code, position: int, pointer: int) -> None:
-        dtype = self.types[position]
-        value = code.convert("zext", self.registers[position], dtype.memory)
-        code.lines.append(f"  store {value}, ptr {self._address(code, position, pointer)}, align {dtype.bytes}")
+    def store(self, code: Code, dtype: Scalar, pointer: int, value: Reg) -> None:
+        stored = code.convert("zext", value, dtype.memory)
+        code.lines.append(f"  store {stored}, ptr {self._address(code, dtype, pointer)}, align {dtype.bytes}")
 
-    def _apply(self, code: Code, position: int, value: Apply) -> Reg:
-        fused = self._fused(value) if self.module.fuse else None
-        op, args = fused or (value.op, value.args)
-        operands = tuple(self.types[arg] for arg in args)
-        result = self.types[position]
-        entry = function(op, operands, result, mode_of(value.attrs))
+    def call(
+        self, code: Code, op: str, operands: tuple[Scalar, ...], result: Scalar, mode: Mode, args: Sequence[Reg]
+    ) -> Reg:
+        entry = function(op, operands, result, mode)
+        self.module.functions.setdefault(entry.name, entry)
         self.size += entry.size
         self.widest = max(self.widest, entry.widest)
-        return self.module.call(code, entry, [self.registers[arg] for arg in args])
-
-    def _fused(self, value: Apply) -> tuple[str, tuple[int, ...]] | None:
-        """The multiply-add that a sum or difference with a product becomes.
-
-        Each sum decides for itself, and the product stays what it is for its other users (``intent:5.5-c``).
-        """
-        if value.op not in ("add", "sub") or not SCALARS[value.dtype].native:
-            return None
-        left, right = value.args
-        product = self.kernel.values[left]
-        if isinstance(product, Apply) and product.op == "mul":
-            return f"fused_{value.op}", (*product.args, right)
-        product = self.kernel.values[right]
-        if isinstance(product, Apply) and product.op == "mul":
-            return "fused_add" if value.op == "add" else "fused_rsub", (*product.args, left)
-        return None
+        return code.emit(entry.result, f"call {entry.result} {entry.name}({', '.join(map(str, args))})")

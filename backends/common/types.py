@@ -1,9 +1,9 @@
-"""The scalars of the backend, and how a value of each is carried in memory and in registers.
+"""The scalars of the language, and how a value of each is carried in memory and in registers.
 
 In memory a value is the unsigned integer of its bit pattern; bool takes a byte, 0 or 1. In registers it is the same
 integer (``i1`` for bool), floats too: copies, selects and bitcasts then carry every bit, signalling NaNs included,
 whatever the calling convention of the target does to floating-point registers. An operation that computes in ``float``
-or ``double`` bitcasts its operands and its result; LLVM removes the pairs that meet.
+or ``double`` bitcasts its operands and its result; a compiler removes the pairs that meet.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Scalar:
 
     @property
     def register(self) -> str:
-        """The LLVM type that carries a value."""
+        """The type of `code` that carries a value."""
         return f"i{self.width}"
 
     @property
     def memory(self) -> str:
-        """The LLVM type of an array element."""
+        """The type of `code` of an array element."""
         return "i8" if self.is_bool else self.register
 
     @property
@@ -64,10 +64,10 @@ class Scalar:
 
     @property
     def native(self) -> str | None:
-        """The LLVM type in which every target computes this format, None where there is none.
+        """The type of `code` in which every target computes this format, None where there is none.
 
-        LLVM's ``half`` and ``bfloat`` are not used. Without the matching instructions they need run-time library
-        calls that a JIT may not find, and their conversions from integers are not rounded once on every target.
+        There is none for the narrow formats, although some targets have instructions for f16 and bf16: others need
+        library calls for them, and their conversions from integers are not rounded once on every target.
         """
         return {"f32": "float", "f64": "double"}.get(self.name)
 

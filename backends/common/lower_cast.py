@@ -6,8 +6,8 @@ Values come and go as integers (see ``types``). Narrow floats (f16, bf16, f8e4m3
 
 from __future__ import annotations
 
-from halfulp.backends.cpu.ir import Code, Reg
-from halfulp.backends.cpu.types import SCALARS, Scalar
+from halfulp.backends.common.code import Code, Conversion, Reg
+from halfulp.backends.common.types import SCALARS, Scalar
 
 F32, F64 = SCALARS["f32"], SCALARS["f64"]
 
@@ -65,22 +65,19 @@ def _clamp(code: Code, x: Reg, source: Scalar, target: Scalar) -> Reg:
 
 
 def _float_to_int(code: Code, x: Reg, source: Scalar, target: Scalar) -> Reg:
-    """Truncates. The saturating intrinsics are defined on every input, where ``fptosi`` gives poison."""
     value = code.convert("bitcast", x, "double") if source is F64 else widen(code, x, source)
-    name = "llvm.fptosi.sat" if target.signed else "llvm.fptoui.sat"
-    suffix = "f64" if source is F64 else "f32"
-    return code.intrinsic(f"{name}.{target.register}.{suffix}", target.register, value)
+    return code.truncate(value, target.register, signed=target.signed)
 
 
 def _int_to_float(code: Code, x: Reg, source: Scalar, target: Scalar, *, saturate: bool) -> Reg:
     """One rounding from the exact integer (``intent:5.2-b``).
 
-    LLVM's own conversions to ``float`` and ``double`` round once. The narrow formats go through the one of these that
-    holds the integer exactly, or through one rounded to odd: an inexact value is replaced by the neighbour whose last
-    bit is one, which no tie and no representable number of the target is. That keeps a later rounding right if it
+    Conversions to ``float`` and ``double`` round once on every machine. The narrow formats go through the one of these
+    that holds the integer exactly, or through one rounded to odd: an inexact value is replaced by the neighbour whose
+    last bit is one, which no tie and no representable number of the target is. That keeps a later rounding right if it
     drops at least two bits (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
     """
-    conversion = "sitofp" if source.signed else "uitofp"
+    conversion: Conversion = "sitofp" if source.signed else "uitofp"
     if target.native:
         value = code.convert(conversion, x, target.native)
         return code.convert("bitcast", value, target.register)
@@ -138,11 +135,11 @@ def widen(code: Code, x: Reg, source: Scalar) -> Reg:
     # With its fields moved into place the number is too small by the difference of the biases, as a power of two. The
     # product is exact, and makes subnormals of the source normal.
     moved = code.shl(magnitude, shift)
-    scale = Reg("float", _power_of_two(F32.bias - source.bias))
-    scaled = code.binary("fmul", code.convert("bitcast", moved, "float"), scale)
+    scale = code.real("float", 2.0 ** (F32.bias - source.bias))
+    scaled = code.float_op("fmul", code.convert("bitcast", moved, "float"), scale)
     number = code.convert("bitcast", scaled, "i32")
     last = source.max_finite
-    special = code.or_(moved, F32.max_number) if source.infinite else Reg("i32", str(F32.nan))
+    special = code.or_(moved, F32.max_number) if source.infinite else code.constant("i32", F32.nan)
     bits = code.select(code.icmp("ugt", magnitude, last), special, number)
     return code.convert("bitcast", code.or_(bits, sign), "float")
 
@@ -167,8 +164,8 @@ def narrow(code: Code, x: Reg, source: Scalar, target: Scalar, *, saturate: bool
         # rounded to that step by the addition. The difference of the codes is the count.
         assert source.native is not None
         anchor_exponent = target.quantum_exponent + source.fraction_bits
-        anchor = Reg(source.native, _power_of_two(anchor_exponent))
-        total = code.binary("fadd", code.convert("bitcast", magnitude, source.native), anchor)
+        anchor = code.real(source.native, 2.0**anchor_exponent)
+        total = code.float_op("fadd", code.convert("bitcast", magnitude, source.native), anchor)
         anchor_code = (anchor_exponent + source.bias) << source.fraction_bits
         count = code.sub(code.convert("bitcast", total, source.register), anchor_code)
         min_normal = (target.min_normal_exponent + source.bias) << source.fraction_bits
@@ -176,8 +173,3 @@ def narrow(code: Code, x: Reg, source: Scalar, target: Scalar, *, saturate: bool
     result = code.select(code.icmp("ugt", magnitude, source.max_number), target.nan, result)
     sign = code.and_(code.lshr(x, source.width - target.width), target.sign_bit)
     return code.convert("trunc", code.or_(result, sign), target.register)
-
-
-def _power_of_two(exponent: int) -> str:
-    """2**exponent as a floating-point literal: LLVM writes those of ``float`` as doubles too."""
-    return f"0x{(exponent + F64.bias) << F64.fraction_bits:016X}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from halfulp.backends.cpu.ir import Code, Reg
+from halfulp.backends.common.code import Code, Reg
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -23,14 +23,14 @@ def bits(code: Code, seed: Reg, counter: Reg) -> Reg:
     low = (1 << 32) - 1
     block = code.lshr(counter, 2)
     c0, c1 = code.and_(block, low), code.lshr(block, 32)
-    zero = Reg("i64", "0")
+    zero = code.constant("i64", 0)
     c2, c3 = zero, zero
     k0, k1 = code.and_(seed, low), code.lshr(seed, 32)
     for step in range(ROUNDS):
         if step:
             k0, k1 = (code.and_(code.add(key, weyl), low) for key, weyl in zip((k0, k1), WEYL, strict=True))
-        first = code.binary("mul", c0, MULTIPLIERS[0])
-        second = code.binary("mul", c2, MULTIPLIERS[1])
+        first = code.mul(c0, MULTIPLIERS[0])
+        second = code.mul(c2, MULTIPLIERS[1])
         c0 = code.xor(code.xor(code.lshr(second, 32), c1), k0)
         c2 = code.xor(code.xor(code.lshr(first, 32), c3), k1)
         c1, c3 = code.and_(second, low), code.and_(first, low)
@@ -45,5 +45,5 @@ def uniform(code: Code, seed: Reg, counter: Reg) -> Reg:
     upper = code.lshr(bits(code, seed, counter), 8)
     # Signed: the number is below 2**24, and there is an instruction for it on every machine.
     number = code.convert("sitofp", upper, "float")
-    scaled = code.binary("fmul", number, Reg("float", f"0x{(1023 - 24) << 52:016X}"))
+    scaled = code.float_op("fmul", number, code.real("float", 2.0**-24))
     return code.convert("bitcast", scaled, "i32")

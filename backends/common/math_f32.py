@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from halfulp.backends.cpu import coefficients as table
-from halfulp.backends.cpu.real import ONE, Real, from_bits, literal
+from halfulp.backends.common import coefficients as table
+from halfulp.backends.common.real import ONE, Real, from_bits, real
 
 LOG2_E = 1 / math.log(2)
 LOG_2 = math.log(2)
@@ -127,7 +127,7 @@ def lgamma(x: Real) -> Real:
     y = x.magnitude()
     below, far = y < 1.5, y > 6.5
     # Below 6.5: up from under 1.5, or down from above 2.5.
-    product = Real(code, literal(1.0)).unless(below, y).unless(y < 0.5, y * (y + 1.0))
+    product = real(code, 1.0).unless(below, y).unless(y < 0.5, y * (y + 1.0))
     z = y.unless(below, y + 1.0).unless(y < 0.5, y + 2.0)
     for step in (1.0, 2.0, 3.0, 4.0):
         reduced = y - step

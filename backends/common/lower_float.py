@@ -11,18 +11,26 @@ f32's rounding error of 2**-150, because numerator and denominator have 8 bits.
 
 from __future__ import annotations
 
-from halfulp.backends.cpu.ir import Code, Reg
-from halfulp.backends.cpu.lower_cast import F32, F64, is_nan, narrow, widen
-from halfulp.backends.cpu.types import Scalar
+from collections.abc import Sequence
 
-_ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_ROUNDED = {"sqrt", "floor"}
-_COMPARISONS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+from halfulp.backends.common.code import Code, FloatOp, FloatPredicate, Reg
+from halfulp.backends.common.lower_cast import F32, F64, is_nan, narrow, widen
+from halfulp.backends.common.types import Scalar
+
+_ARITHMETIC: dict[str, FloatOp] = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_COMPARISONS: dict[str, FloatPredicate] = {
+    "eq": "oeq",
+    "ne": "une",
+    "lt": "olt",
+    "le": "ole",
+    "gt": "ogt",
+    "ge": "oge",
+}
 FUSED = ("fused_add", "fused_sub", "fused_rsub")
 """a*b + c, a*b - c and c - a*b, rounded once; f32 and f64 alone."""
 
 
-def lower(code: Code, op: str, dtype: Scalar, args: list[Reg]) -> Reg:
+def lower(code: Code, op: str, dtype: Scalar, args: Sequence[Reg]) -> Reg:
     """One operation on codes of ``dtype``; comparisons give ``i1``, the others a code."""
     a = args[0]
     if op == "neg":
@@ -34,19 +42,19 @@ def lower(code: Code, op: str, dtype: Scalar, args: list[Reg]) -> Reg:
     values = [_value(code, arg, dtype) for arg in args]
     if op in _COMPARISONS:
         return code.fcmp(_COMPARISONS[op], values[0], values[1])
-    native = values[0].type
-    suffix = "f64" if dtype is F64 else "f32"
     if op in _ARITHMETIC:
-        result = code.binary(_ARITHMETIC[op], values[0], values[1])
-    elif op in _ROUNDED:
-        result = code.intrinsic(f"llvm.{op}.{suffix}", native, values[0])
+        result = code.float_op(_ARITHMETIC[op], values[0], values[1])
+    elif op == "sqrt":
+        result = code.sqrt(values[0])
+    elif op == "floor":
+        result = code.floor(values[0])
     else:
         a, b, c = values
         if op == "fused_sub":
-            c = code.emit(native, f"fneg {c}")
+            c = code.fneg(c)
         elif op == "fused_rsub":
-            a = code.emit(native, f"fneg {a}")
-        result = code.intrinsic(f"llvm.fma.{suffix}", native, a, b, c)
+            a = code.fneg(a)
+        result = code.fma(a, b, c)
     wide = F64 if dtype is F64 else F32
     bits = code.convert("bitcast", result, wide.register)
     return bits if dtype.native else narrow(code, bits, F32, dtype)
@@ -64,7 +72,7 @@ def _extremum(code: Code, op: str, dtype: Scalar, a: Reg, b: Reg) -> Reg:
     """
 
     def key(x: Reg) -> Reg:
-        negative = code.binary("ashr", x, dtype.width - 1)
+        negative = code.ashr(x, dtype.width - 1)
         return code.xor(x, code.and_(negative, dtype.magnitude_mask))
 
     first = code.icmp("sgt" if op.startswith("maximum") else "slt", key(a), key(b))

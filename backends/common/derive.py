@@ -1,4 +1,4 @@
-"""Where `coefficients` comes from: ``python -m halfulp.backends.cpu.derive`` prints that module.
+"""Where `coefficients` comes from: ``python -m halfulp.backends.common.derive`` prints that module.
 
 Each polynomial interpolates its function at the Chebyshev nodes of an interval, in 300-bit arithmetic (mpmath), and
 its coefficients are rounded to double. That is within a small factor of the best polynomial of the degree. Functions

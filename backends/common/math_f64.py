@@ -1,28 +1,16 @@
-"""Functions of f64: the system's library, and kernels of our own where it has none or is not accurate enough."""
+"""Functions of f64 that libraries lack, or do not compute accurately enough."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from halfulp.backends.cpu import coefficients as table
-from halfulp.backends.cpu import libm
-from halfulp.backends.cpu.math_f32 import LOG2_E, NEAREST
-from halfulp.backends.cpu.real import ONE, Real, from_bits
+from halfulp.backends.common import coefficients as table
+from halfulp.backends.common.math_f32 import LOG2_E, NEAREST
+from halfulp.backends.common.real import ONE, Real, from_bits
 
 LOG_2_UPPER = float.fromhex("0x1.62e42feep-1")
 LOG_2_LOWER = float.fromhex("0x1.a39ef35793c76p-33")
 """log(2) in two parts, the first of 32 bits."""
-
-
-def _call(name: str, x: Real) -> Real:
-    """A function of the system's library of one double."""
-    symbol = f'"{libm.PREFIX}{name}"'
-    x.code.declarations.add(f"declare double @{symbol}(double) nounwind memory(none)")
-    return Real(x.code, x.code.emit("double", f"call double @{symbol}({x.reg})"))
-
-
-def _library(name: str) -> Callable[[Real], Real]:
-    return lambda x: _call(name, x)
 
 
 def _power_of_two(n: Real) -> Real:
@@ -96,22 +84,5 @@ def i0(x: Real) -> Real:
     return small.unless(a > 10.0, large)
 
 
-def lgamma(x: Real) -> Real:
-    """The re-entrant form: ``lgamma`` itself writes the sign to a global, which is a race between threads."""
-    code = x.code
-    symbol = f'"{libm.PREFIX}lgamma_r"'
-    code.declarations.add(f"declare double @{symbol}(double, ptr) nounwind")
-    sign = code.emit("ptr", "alloca i32")
-    return Real(code, code.emit("double", f"call double @{symbol}({x.reg}, {sign})"))
-
-
-KERNELS: dict[str, Callable[[Real], Real]] = {
-    "lgamma": lgamma,
-    "asin": _library("asin"),
-    "log1p": _library("log1p"),
-    "erfc": _library("erfc"),
-    "i0": i0,
-    "exp2": _library("exp2"),
-    "tanh": tanh,
-}
+KERNELS: dict[str, Callable[[Real], Real]] = {"i0": i0, "tanh": tanh}
 """The kernels by name."""

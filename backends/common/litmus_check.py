@@ -1,8 +1,8 @@
-"""Which orders an atomic access may name, as this backend reads the dialect (``intent:11-e``, ``intent:11-g``)."""
+"""Which orders an atomic access may name, as the backends read the dialect (``intent:11-e``, ``intent:11-g``)."""
 
 from __future__ import annotations
 
-from halfulp.backends.cpu.check import TypeRefusal
+from halfulp.backends.common.check import TypeRefusal
 from halfulp.oracle.memory.program import Access, Cas, Load, Program, Rmw, Store
 
 ADMITTED: dict[type[Access], tuple[str | None, ...]] = {

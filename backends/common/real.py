@@ -6,21 +6,15 @@ loops over it are vectorised.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from halfulp.backends.cpu.ir import Code, Predicate, Reg
+from halfulp.backends.common.code import Code, FloatOp, Predicate, Reg
 
 SIGN = 1 << 63
 MAGNITUDE = SIGN - 1
 ONE = 1023 << 52
 """The code of 1.0, and the bias of exponents in its place."""
-
-
-def literal(value: float) -> Reg:
-    """A constant."""
-    return Reg("double", f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}")
 
 
 @dataclass(frozen=True)
@@ -31,55 +25,53 @@ class Real:
     reg: Reg
 
     def _of(self, other: Real | float) -> Reg:
-        return other.reg if isinstance(other, Real) else literal(other)
+        return other.reg if isinstance(other, Real) else self.code.real("double", other)
 
-    def _binary(self, op: str, left: Reg, right: Reg) -> Real:
-        return Real(self.code, self.code.binary(op, left, right))
+    def _binary(self, op: FloatOp, left: Reg, right: Reg) -> Real:
+        return Real(self.code, self.code.float_op(op, left, right))
 
     def __add__(self, other: Real | float) -> Real:
         return self._binary("fadd", self.reg, self._of(other))
 
     def __radd__(self, other: float) -> Real:
-        return self._binary("fadd", self.reg, literal(other))
+        return self._binary("fadd", self.reg, self._of(other))
 
     def __sub__(self, other: Real | float) -> Real:
         return self._binary("fsub", self.reg, self._of(other))
 
     def __rsub__(self, other: float) -> Real:
-        return self._binary("fsub", literal(other), self.reg)
+        return self._binary("fsub", self._of(other), self.reg)
 
     def __mul__(self, other: Real | float) -> Real:
         return self._binary("fmul", self.reg, self._of(other))
 
     def __rmul__(self, other: float) -> Real:
-        return self._binary("fmul", self.reg, literal(other))
+        return self._binary("fmul", self.reg, self._of(other))
 
     def __truediv__(self, other: Real | float) -> Real:
         return self._binary("fdiv", self.reg, self._of(other))
 
     def __rtruediv__(self, other: float) -> Real:
-        return self._binary("fdiv", literal(other), self.reg)
+        return self._binary("fdiv", self._of(other), self.reg)
 
     def __neg__(self) -> Real:
-        return Real(self.code, self.code.emit("double", f"fneg {self.reg}"))
+        return Real(self.code, self.code.fneg(self.reg))
 
     def times_plus(self, factor: Real | float, term: Real | float) -> Real:
         """``self * factor + term``, rounded once where the machine has an instruction for it."""
-        args = (self.reg, self._of(factor), self._of(term))
-        return Real(self.code, self.code.intrinsic("llvm.fmuladd.f64", "double", *args))
+        return Real(self.code, self.code.multiply_add(self.reg, self._of(factor), self._of(term)))
 
     def fma(self, factor: Real | float, term: Real | float) -> Real:
         """``self * factor + term``, rounded once on every machine, slowly where it has no instruction for it."""
-        args = (self.reg, self._of(factor), self._of(term))
-        return Real(self.code, self.code.intrinsic("llvm.fma.f64", "double", *args))
+        return Real(self.code, self.code.fma(self.reg, self._of(factor), self._of(term)))
 
     def sqrt(self) -> Real:
-        return Real(self.code, self.code.intrinsic("llvm.sqrt.f64", "double", self.reg))
+        return Real(self.code, self.code.sqrt(self.reg))
 
     def polynomial(self, coefficients: Sequence[float]) -> Real:
         """The polynomial with these coefficients, constant first, by Horner's rule."""
         *rest, last = coefficients
-        result = Real(self.code, literal(last))
+        result = real(self.code, last)
         for coefficient in reversed(rest):
             result = result.times_plus(self, coefficient)
         return result
@@ -94,7 +86,7 @@ class Real:
 
     def not_below(self, other: float) -> Reg:
         """At least ``other``, or NaN."""
-        return self.code.fcmp("uge", self.reg, literal(other))
+        return self.code.fcmp("uge", self.reg, self._of(other))
 
     def equals(self, other: Real | float) -> Reg:
         return self.code.fcmp("oeq", self.reg, self._of(other))
@@ -129,6 +121,11 @@ class Real:
 
     def compare_bits(self, predicate: Predicate, value: int) -> Reg:
         return self.code.icmp(predicate, self.bits(), value)
+
+
+def real(code: Code, value: float) -> Real:
+    """A constant."""
+    return Real(code, code.real("double", value))
 
 
 def from_bits(code: Code, bits: Reg) -> Real:

@@ -6,25 +6,27 @@ amount out of range) give some value, and leave their neighbours alone.
 
 from __future__ import annotations
 
-from halfulp.backends.cpu.ir import Code, Predicate, Reg
-from halfulp.backends.cpu.types import Scalar
+from collections.abc import Sequence
 
-_SIMPLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+from halfulp.backends.common.code import Code, IntegerOp, Predicate, Reg
+from halfulp.backends.common.types import Scalar
+
+_SIMPLE: dict[str, IntegerOp] = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 
 _SIGNED: dict[str, Predicate] = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _UNSIGNED: dict[str, Predicate] = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 
 
-def lower(code: Code, op: str, dtype: Scalar, args: list[Reg]) -> Reg:
+def lower(code: Code, op: str, dtype: Scalar, args: Sequence[Reg]) -> Reg:
     """One operation on operands of ``dtype``; comparisons give ``i1``, the others ``dtype``."""
     a = args[0]
     match op:
         case "neg":  # wraps, as 0 - a
-            return code.emit(a.type, f"sub {a.type} 0, {a.name}")
+            return code.sub(code.constant(a.type, 0), a)
         case "abs":  # wraps; the identity on unsigned types
             if not dtype.signed:
                 return a
-            return code.intrinsic(f"llvm.abs.{a.type}", a.type, a, Reg("i1", "false"))
+            return code.absolute(a)
         case "not":
             return code.xor(a, -1)
     b = args[1]
@@ -33,9 +35,9 @@ def lower(code: Code, op: str, dtype: Scalar, args: list[Reg]) -> Reg:
             return _divide(code, op, dtype, a, b)
         case "shl" | "shr":
             amount = code.and_(b, dtype.width - 1)
-            return code.binary("shl" if op == "shl" else "ashr" if dtype.signed else "lshr", a, amount)
+            return code.integer("shl" if op == "shl" else "ashr" if dtype.signed else "lshr", a, amount)
     if op in _SIMPLE:
-        return code.binary(_SIMPLE[op], a, b)
+        return code.integer(_SIMPLE[op], a, b)
     return code.icmp((_SIGNED if dtype.signed else _UNSIGNED)[op], a, b)
 
 
@@ -46,10 +48,10 @@ def _divide(code: Code, op: str, dtype: Scalar, a: Reg, b: Reg) -> Reg:
         overflow = code.and_(code.icmp("eq", a, dtype.min_int), code.icmp("eq", b, -1))
         trap = code.or_(trap, overflow)  # min // 1 is what min // -1 wraps to, and its remainder is 0
     divisor = code.select(trap, 1, b)
-    quotient = code.binary("sdiv" if dtype.signed else "udiv", a, divisor)
+    quotient = code.integer("sdiv" if dtype.signed else "udiv", a, divisor)
     if op == "floordiv" and not dtype.signed:
         return quotient
-    remainder = code.sub(a, code.binary("mul", quotient, divisor))
+    remainder = code.sub(a, code.mul(quotient, divisor))
     if not dtype.signed:
         return remainder
     # The machine truncates. Where the remainder is not zero and its sign is not the divisor's, go one down.

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from halfulp.backends.cpu.check import TypeRefusal
-from halfulp.backends.cpu.types import SCALARS, Scalar
+from halfulp.backends.common.check import TypeRefusal
+from halfulp.backends.common.types import SCALARS, Scalar
 
 
 def default_type(value: bool | int | float) -> Scalar:

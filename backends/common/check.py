@@ -1,4 +1,4 @@
-"""The type checker: what dialect *intent* accepts, as this backend reads it.
+"""The type checker: what dialect *intent* accepts, as the backends read it.
 
 It is written from the text of the dialect and shares nothing with the oracle's typing, so that a test of what must be
 refused is a test.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from halfulp.backends.cpu.types import SCALARS, Scalar
+from halfulp.backends.common.types import SCALARS, Scalar
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel
 
 
@@ -19,7 +19,7 @@ class TypeRefusal(Exception):
 
 
 class NotOffered(Exception):
-    """The program uses what this backend does not have."""
+    """The program uses what no backend has."""
 
 
 def scalar(name: str) -> Scalar:
@@ -167,7 +167,7 @@ OPERATIONS: dict[str, Signature] = {
     "random_bits": Signature(2, _random, expects=("u64", "u64")),
     "random_uniform": Signature(2, _random, converts=True, expects=("u64", "u64")),
 }
-"""Every operation of the backend."""
+"""Every operation of the backends."""
 
 
 Attrs = Sequence[tuple[str, object]]

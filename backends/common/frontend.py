@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from halfulp.backends.cpu.check import Signature, TypeRefusal, result_of, scalar, signature
-from halfulp.backends.cpu.literals import default_type, encode
-from halfulp.backends.cpu.types import SCALARS, Scalar
+from halfulp.backends.common.check import Signature, TypeRefusal, check, result_of, scalar, signature
+from halfulp.backends.common.literals import default_type, encode
+from halfulp.backends.common.types import SCALARS, Scalar
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, Value
 from halfulp.oracle.source import Call, Expression, Formed, Literal, Parameter, Source
+
+
+def checked(program: Kernel | Source) -> Kernel:
+    """A program as a kernel that is known to be well typed.
+
+    Raises:
+        TypeRefusal, NotOffered: see there.
+    """
+    kernel = elaborate(program) if isinstance(program, Source) else program
+    check(kernel)
+    return kernel
 
 
 def elaborate(source: Source) -> Kernel:
