@@ -40,7 +40,8 @@ from halfulp.oracle.memory.refute import Refutation, why_not
 from halfulp.oracle.memory.search import Outcomes, allowed
 from halfulp.oracle.memory.typing import acceptances, rejections
 from halfulp.oracle.sets import Verdict
-from halfulp.properties.litmus_ir import UnreadableError, has_branches, inspect
+from halfulp.properties.litmus_accesses import UnreadableError
+from halfulp.properties.litmus_ir import inspect
 from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.plan import Plan
 from halfulp.properties.results import Finding, Tally, Trial
@@ -265,9 +266,6 @@ def try_instructions(adapter: Adapter, programs: Sequence[Program], name: str) -
         finding: Finding | None = None
         reasons: list[str] = []
         for program in programs:
-            if has_branches(program) and level != min(adapter.opt_levels):
-                tally.no_claim += len(program.accesses)
-                continue
             try:
                 faults = inspect(program, adapter.litmus_artifact(program, Options(level)))
             except (UnsupportedError, UnreadableError) as missing:

@@ -1,155 +1,203 @@
-"""Judges the LLVM IR that a backend made of a litmus program.
+"""Reads the LLVM IR that a backend made of a litmus program: the accesses along each path of each thread.
 
-On a machine that shows few reorderings, running cannot tell a release from a relaxed store. The instructions can: each
-access has to be one instruction of the right width on the right location, at least as strong as the program says,
-with the failure order that follows from it, and in its place. What is stronger, or stands in for a missing order as a
-fence next to the access, is right too. Values are not judged here.
+`litmus_accesses` judges them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from halfulp.oracle.formats import format_of
-from halfulp.oracle.memory.program import (
-    FAILURE_ORDERS,
-    Access,
-    Cas,
-    If,
-    Load,
-    Program,
-    Rmw,
-    Store,
-    access_text,
-    accesses_of,
-    written_registers,
-)
-
-RELEASING = ("release", "acq_rel", "seq_cst")
-ACQUIRING = ("acquire", "acq_rel", "seq_cst")
-ATOMIC = ("monotonic", "acquire", "release", "acq_rel", "seq_cst")
-"""LLVM's orders; ``unordered`` is weaker than any of ours."""
-
-
-@dataclass(frozen=True)
-class Emitted:
-    """One instruction.
-
-    Attributes:
-        op: ``"load"``, ``"store"``, ``"rmw"``, ``"cas"`` or ``"fence"``.
-        location: position of the location in the program; -1 where the address is not simply one of them.
-        width: bits.
-        order: LLVM's word, ``""`` for a plain access. ``failure`` is that of a failed ``cmpxchg``.
-        scope: the ``syncscope``, ``""`` for the whole system.
-        weak: a ``cmpxchg`` that may fail spuriously.
-    """
-
-    op: str
-    location: int
-    width: int
-    order: str
-    text: str
-    failure: str = ""
-    scope: str = ""
-    weak: bool = False
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong with an access, the clause that says so, and the instruction where there is one."""
-
-    clause: str
-    thread: int
-    access: str
-    message: str
-    instruction: str = ""
-
-    def __str__(self) -> str:
-        shown = f": `{self.instruction}`" if self.instruction else ""
-        return f"thread {self.thread}, `{self.access}`: {self.message}{shown}"
-
+from halfulp.oracle.memory.program import Program
+from halfulp.properties.litmus_accesses import Emitted, Fact, Fault, Path, UnreadableError, judge
 
 _FUNCTION = re.compile(r"^define [^\n]*@thread(\d+)\(([^\n]*)\)[^\n)]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _POINTER = re.compile(r"\bptr\b[^%]*(%[\w.\"$-]+)")
 _ORDER = r"(?:syncscope\(\"(?P<scope>[^\"]*)\"\) )?(?P<order>unordered|monotonic|acquire|release|acq_rel|seq_cst)"
 _PATTERNS = {
-    "load": re.compile(rf"^%\S+ = load (?:atomic )?(?:volatile )?i(?P<width>\d+), ptr (?P<at>%[^\s,]+)(?: {_ORDER})?"),
+    "load": re.compile(
+        rf"^(?P<result>%\S+) = load (?:atomic )?(?:volatile )?i(?P<width>\d+), ptr (?P<at>%[^\s,]+)(?: {_ORDER})?"
+    ),
     "store": re.compile(
         rf"^store (?:atomic )?(?:volatile )?i(?P<width>\d+) [^\s,]+, ptr (?P<at>%[^\s,]+)(?: {_ORDER})?"
     ),
-    "rmw": re.compile(rf"^%\S+ = atomicrmw (?:volatile )?\w+ ptr (?P<at>%[^\s,]+), i(?P<width>\d+) [^\s,]+ {_ORDER}"),
+    "rmw": re.compile(
+        rf"^(?P<result>%\S+) = atomicrmw (?:volatile )?\w+ ptr (?P<at>%[^\s,]+), i(?P<width>\d+) [^\s,]+ {_ORDER}"
+    ),
     "cas": re.compile(
-        r"^%\S+ = cmpxchg (?P<weak>weak )?(?:volatile )?ptr (?P<at>%[^\s,]+), i(?P<width>\d+) [^\s,]+, i\d+ [^\s,]+ "
-        rf"{_ORDER} (?P<failure>\w+)"
+        r"^(?P<result>%\S+) = cmpxchg (?P<weak>weak )?(?:volatile )?ptr (?P<at>%[^\s,]+), i(?P<width>\d+) [^\s,]+, "
+        rf"i\d+ [^\s,]+ {_ORDER} (?P<failure>\w+)"
     ),
     "fence": re.compile(rf"^fence {_ORDER}"),
 }
-_TOUCHES_MEMORY = re.compile(r"\b(load|store|atomicrmw|cmpxchg|fence|call)\b")
+_TOUCHES_MEMORY = re.compile(r"\b(load|store|atomicrmw|cmpxchg|fence|call|invoke)\b")
+_LABEL = re.compile(r"^([-\w.$\"]+):(?:\s*;.*)?$")
+_EXTRACT = re.compile(r"^(%\S+) = extractvalue \{ i\d+, i1 \} (%\S+), ([01])$")
+_COMPARE = re.compile(r"^(%\S+) = icmp (eq|ne) i(\d+) (%[^\s,]+), (-?\d+|true|false)$")
+_BRANCH = re.compile(r"^br i1 (%[^\s,]+|true|false), label %([^\s,]+), label %([^\s,]+)")
+_JUMP = re.compile(r"^br label %([^\s,]+)")
+_SWITCH = re.compile(r"^switch i(\d+) (%[^\s,]+), label %([^\s,]+) \[(.*)\]")
+_CASE = re.compile(r"i\d+ (-?\d+), label %([^\s,\]]+)")
+
+MOST_PATHS = 1 << 10
+"""More paths than this are not looked at."""
 
 
-class UnreadableError(ValueError):
-    """The text is not the LLVM IR of a litmus program."""
+@dataclass
+class _Block:
+    """A basic block: its accesses, each with the name of its result, and where it goes on.
+
+    Attributes:
+        ways: labels, each with what is known of the way there: conditions as (name, equals, holds).
+    """
+
+    accesses: list[tuple[str, Emitted]] = field(default_factory=list)
+    ways: list[tuple[str, tuple[tuple[str, int, bool], ...]]] = field(default_factory=list)
+    returns: bool = False
 
 
-def read(text: str, locations: int) -> dict[int, list[Emitted]]:
-    """The memory instructions of each thread, in the order of the text.
+def read(text: str, locations: int) -> dict[int, list[Path]]:
+    """The memory instructions of each thread, along each path that takes no block twice.
 
     Accesses to other pointers than the parameters (locals, output registers) are left out.
 
     Raises:
         UnreadableError: there is no thread function, or it has an instruction that this module does not know.
     """
-    threads: dict[int, list[Emitted]] = {}
-    for number, parameters, body in _FUNCTION.findall(text):
-        pointers = _POINTER.findall(parameters)
-        cells = {name: place for place, name in enumerate(pointers[:locations])}
-        others = set(pointers[locations:])
-        for line in map(str.strip, body.splitlines()):
-            derived = re.match(r"^(%\S+) = (?:getelementptr|alloca)\b(?:[^%]*ptr (%[^\s,]+))?", line)
-            if derived and derived[2] in cells:
-                cells[derived[1]] = -1
-            elif derived:
-                others.add(derived[1])
-        found = threads.setdefault(int(number), [])
-        for line in map(str.strip, body.splitlines()):
-            if not _TOUCHES_MEMORY.search(line) or line.startswith(";"):
-                continue
-            instruction = _instruction(line, cells)
-            if instruction is not None:
-                found.append(instruction)
-            elif not any(re.search(rf"ptr {re.escape(name)}(?![\w.])", line) for name in others):
-                raise UnreadableError(f"cannot judge `{line}`")
+    threads = {
+        int(number): list(_Function(parameters, body, locations).paths())
+        for number, parameters, body in _FUNCTION.findall(text)
+    }
     if not threads:
         raise UnreadableError("there is no function thread0")
     return threads
 
 
-def _instruction(line: str, cells: dict[str, int]) -> Emitted | None:
-    for op, pattern in _PATTERNS.items():
-        match = pattern.match(line)
-        if match is None:
-            continue
-        parts = match.groupdict()
-        if op != "fence" and parts["at"] not in cells:
-            return None
-        return Emitted(
-            op,
-            cells.get(parts.get("at") or "", -1),
-            int(parts.get("width") or 0),
-            parts["order"] or "",
-            line,
-            parts.get("failure") or "",
-            parts["scope"] or "",
-            bool(parts.get("weak")),
-        )
-    return None
+class _Function:
+    """One thread: its blocks, and what its conditions say."""
+
+    def __init__(self, parameters: str, body: str, locations: int) -> None:
+        lines = [line.strip() for line in re.sub(r"\[\s*\n([^\]]*)\]", _one_line, body).splitlines()]
+        pointers = _POINTER.findall(parameters)
+        self.cells = {name: place for place, name in enumerate(pointers[:locations])}
+        self.others = set(pointers[locations:])
+        self.values: dict[str, tuple[str, str]] = {}
+        self.conditions: dict[str, tuple[str, int, bool]] = {}
+        for line in lines:
+            self._define(line)
+        self.blocks: dict[str, _Block] = {}
+        block = self.blocks.setdefault("", _Block())
+        for line in lines:
+            label = _LABEL.match(line)
+            if label:
+                first = not block.accesses and not block.ways and not block.returns
+                block = self.blocks.setdefault(label[1].strip('"'), _Block())
+                if first and len(self.blocks) == 2:
+                    self.blocks[""].ways.append((label[1].strip('"'), ()))
+            elif line and not line.startswith(";"):
+                self._append(block, line)
+
+    def _define(self, line: str) -> None:
+        """Note pointers, parts of results, and comparisons of them."""
+        derived = re.match(r"^(%\S+) = (?:getelementptr|alloca)\b(?:[^%]*ptr (%[^\s,]+))?", line)
+        if derived and derived[2] in self.cells:
+            self.cells[derived[1]] = -1
+        elif derived:
+            self.others.add(derived[1])
+        part = _EXTRACT.match(line)
+        if part:
+            self.values[part[1]] = (part[2], "success" if part[3] == "1" else "value")
+        compared = _COMPARE.match(line)
+        if compared:
+            number = {"true": 1, "false": 0}.get(compared[5])
+            number = int(compared[5]) % (1 << int(compared[3])) if number is None else number
+            self.conditions[compared[1]] = (compared[4], number, compared[2] == "eq")
+
+    def _append(self, block: _Block, line: str) -> None:
+        branch, jump, switch = _BRANCH.match(line), _JUMP.match(line), _SWITCH.match(line)
+        if branch and branch[1] in ("true", "false"):
+            block.ways.append((branch[2 if branch[1] == "true" else 3], ()))
+        elif branch:
+            name, number, equal = self.conditions.get(branch[1], (branch[1], 1, True))
+            block.ways += [(branch[2], ((name, number, equal),)), (branch[3], ((name, number, not equal),))]
+        elif jump:
+            block.ways.append((jump[1], ()))
+        elif switch:
+            cases = [(label, int(number) % (1 << int(switch[1]))) for number, label in _CASE.findall(switch[4])]
+            block.ways += [(label, ((switch[2], number, True),)) for label, number in cases]
+            block.ways.append((switch[3], tuple((switch[2], number, False) for _, number in cases)))
+        elif line.startswith("ret "):
+            block.returns = True
+        elif line.startswith("unreachable"):
+            pass  # no execution comes here
+        elif _TOUCHES_MEMORY.search(line):
+            access = self._instruction(line)
+            if access is not None:
+                block.accesses.append(access)
+            elif not any(re.search(rf"ptr {re.escape(name)}(?![\w.])", line) for name in self.others):
+                raise UnreadableError(f"cannot judge `{line}`")
+        elif re.match(r"^(indirectbr|callbr|catchswitch|resume)\b", line):
+            raise UnreadableError(f"cannot judge `{line}`")
+
+    def _instruction(self, line: str) -> tuple[str, Emitted] | None:
+        for op, pattern in _PATTERNS.items():
+            match = pattern.match(line)
+            if match is None:
+                continue
+            parts = match.groupdict()
+            if op != "fence" and parts["at"] not in self.cells:
+                return None
+            emitted = Emitted(
+                op,
+                self.cells.get(parts.get("at") or "", -1),
+                int(parts.get("width") or 0),
+                _order(parts["order"]),
+                line,
+                _order(parts.get("failure")),
+                parts["scope"] or "",
+                bool(parts.get("weak")),
+            )
+            return parts.get("result") or "", emitted
+        return None
+
+    def paths(self) -> Iterator[Path]:
+        """The paths from the entry to a return that take no block twice."""
+        pending: list[tuple[str, tuple[str, ...], tuple[tuple[str, int, bool], ...]]] = [("", (), ())]
+        count = 0
+        while pending:
+            label, before, known = pending.pop()
+            block = self.blocks.get(label)
+            if block is None:
+                raise UnreadableError(f"there is no block {label}")
+            taken = (*before, label)
+            if block.returns:
+                count += 1
+                if count > MOST_PATHS:
+                    raise UnreadableError(f"more than {MOST_PATHS:,} paths")
+                yield self._path(taken, known)
+            ways = [(way, (*known, *said)) for way, said in block.ways if way not in taken]
+            pending += [(way, taken, facts) for way, facts in reversed(ways)]
+
+    def _path(self, labels: tuple[str, ...], known: tuple[tuple[str, int, bool], ...]) -> Path:
+        accesses = [access for label in labels for access in self.blocks[label].accesses]
+        places = {name: at for at, (name, _) in enumerate(accesses) if name}
+        facts = []
+        for name, number, holds in known:
+            result, what = self.values.get(name, (name, "value"))
+            if result in places:
+                facts.append(Fact(places[result], what, number, holds))
+        return Path(tuple(emitted for _, emitted in accesses), tuple(facts))
 
 
-def has_branches(program: Program) -> bool:
-    """Whether the text of the IR, once optimised, may have another order than the program."""
-    return any(isinstance(instruction, If) for thread in program.threads for instruction in thread)
+def _one_line(match: re.Match[str]) -> str:
+    """The cases of a switch, which stand on a line each."""
+    return "[ " + " ".join(match[1].split()) + " ]"
+
+
+def _order(word: str | None) -> str:
+    """LLVM's word in ours; ``unordered`` has none and stays."""
+    return "relaxed" if word == "monotonic" else word or ""
 
 
 def inspect(program: Program, text: str) -> list[Fault]:
@@ -158,204 +206,4 @@ def inspect(program: Program, text: str) -> list[Fault]:
     Raises:
         UnreadableError: see `read`.
     """
-    threads = read(text, len(program.locations))
-    found: list[Fault] = []
-    for number, thread in enumerate(program.threads):
-        if number not in threads:
-            raise UnreadableError(f"there is no function thread{number}")
-        expected = list(accesses_of(thread))
-        found += _Thread(program, number, expected, _with_fences(threads[number])).faults()
-    return found
-
-
-def _with_fences(instructions: Sequence[Emitted]) -> list[Emitted]:
-    """Fences merged into the access that they stand next to: before it for a release, after it for an acquire."""
-    result: list[Emitted] = []
-    pending = ""
-    for instruction in instructions:
-        if instruction.op == "fence":
-            if instruction.scope:
-                continue
-            if result and instruction.order in ACQUIRING and result[-1].order:
-                result[-1] = _stronger(result[-1], acquires=True)
-            pending = instruction.order
-            continue
-        if pending in RELEASING and instruction.order:
-            instruction = _stronger(instruction, releases=True)
-        pending = ""
-        result.append(instruction)
-    return result
-
-
-def _stronger(instruction: Emitted, *, acquires: bool = False, releases: bool = False) -> Emitted:
-    acquires = acquires or instruction.order in ACQUIRING
-    releases = releases or instruction.order in RELEASING
-    order = "acq_rel" if acquires and releases else "acquire" if acquires else "release"
-    failure = "acquire" if acquires and instruction.failure else instruction.failure
-    return Emitted(
-        instruction.op,
-        instruction.location,
-        instruction.width,
-        order,
-        instruction.text,
-        failure,
-        instruction.scope,
-        instruction.weak,
-    )
-
-
-def enough(emitted: str, wanted: str) -> bool:
-    """Whether LLVM's order is at least as strong as ours."""
-    if emitted not in ATOMIC:
-        return False
-    needs = {
-        "relaxed": (ATOMIC,),
-        "acquire": (ACQUIRING,),
-        "release": (RELEASING,),
-        "acq_rel": (ACQUIRING, RELEASING),
-    }[wanted]
-    return all(emitted in group for group in needs)
-
-
-_OPS: dict[type[Access], str] = {Load: "load", Store: "store", Rmw: "rmw", Cas: "cas"}
-
-
-class _Thread:
-    """Pairs the accesses of one thread with its instructions.
-
-    Atomic accesses have to be there in the order of the program. A plain access, or a relaxed load that nobody looks
-    at, may be gone; a plain one may have moved, but not out from before a release or from behind an acquire.
-    """
-
-    def __init__(self, program: Program, number: int, expected: list[Access], emitted: list[Emitted]) -> None:
-        self.program = program
-        self.number = number
-        self.expected = expected
-        self.emitted = emitted
-        self.places = {location.name: place for place, location in enumerate(program.locations)}
-        self.matched: dict[int, int] = {}
-
-    def faults(self) -> list[Fault]:
-        try:
-            return [*self._atomics(), *self._plain()]
-        except _Mismatch as mismatch:
-            return [mismatch.fault]
-
-    def _fault(self, access: Access, clause: str, message: str, instruction: str = "") -> Fault:
-        return Fault(clause, self.number, access_text(access), message, instruction)
-
-    def _atomics(self) -> list[Fault]:
-        found: list[Fault] = []
-        atomic_cells = {access.location for access in self.expected if access.order is not None}
-        plain_cells = {access.location for access in self.expected if access.order is None}
-        rest = [
-            (at, instruction)
-            for at, instruction in enumerate(self.emitted)
-            if instruction.order or self._name(instruction) in atomic_cells - plain_cells or instruction.location < 0
-        ]
-        position = 0
-        for index, access in enumerate(self.expected):
-            if access.order is None:
-                continue
-            op = _OPS[type(access)]
-            if op == "rmw" and self._loop(rest[position:], access):
-                position += 1  # the first look of a compare-exchange loop
-            if position == len(rest):
-                if self._unseen(access):
-                    continue
-                raise _Mismatch(self._fault(access, "intent:11-a", "no instruction for it"))
-            at, instruction = rest[position]
-            if instruction.location != self.places[access.location] or not _same(op, instruction.op):
-                if self._unseen(access):
-                    continue
-                raise _Mismatch(self._wrong(access, op, [one for _, one in rest[position:]]))
-            position += 1
-            self.matched[index] = at
-            found += self._judge(access, instruction)
-        if position < len(rest):
-            extra = rest[position][1]
-            access = next((a for a in reversed(self.expected) if a.order is not None), self.expected[-1])
-            raise _Mismatch(self._fault(access, "intent:11-b", "a further access after it", extra.text))
-        return found
-
-    def _name(self, instruction: Emitted) -> str:
-        return self.program.locations[instruction.location].name if instruction.location >= 0 else ""
-
-    def _loop(self, rest: Sequence[tuple[int, Emitted]], access: Access) -> bool:
-        """A load of the location, then a compare-exchange on it."""
-        place = self.places[access.location]
-        ops = [instruction.op for _, instruction in rest[:2] if instruction.location == place]
-        return ops == ["load", "cas"]
-
-    def _unseen(self, access: Access) -> bool:
-        if not isinstance(access, Load) or access.order != "relaxed":
-            return False
-        used = {f"{self.number}:{name}" for name in written_registers(access)}
-        return not used & set(self.program.observe)
-
-    def _wrong(self, access: Access, op: str, rest: Sequence[Emitted]) -> Fault:
-        first = rest[0]
-        if op == "rmw" and first.location == self.places[access.location]:
-            what = {"load": "a load", "store": "a store"}.get(first.op, "another operation")
-            both = first.op == "load" and len(rest) > 1 and rest[1].op == "store"
-            message = "a load and a store instead of one instruction" if both else f"{what} instead of it"
-            return self._fault(access, "intent:11-b", message, first.text)
-        message = "another access in its place"
-        if first.location < 0:
-            message = "an access to part of a location in its place"
-        return self._fault(access, "intent:11-b", message, first.text)
-
-    def _judge(self, access: Access, instruction: Emitted) -> Iterator[Fault]:
-        width = format_of(self.program.location(access.location).dtype).width
-        wanted = access.order
-        assert wanted is not None
-        if instruction.width != width:
-            yield self._fault(
-                access, "intent:11-b", f"{instruction.width} bits wide instead of {width}", instruction.text
-            )
-        if not instruction.order:
-            yield self._fault(access, "intent:11-a", "an ordinary access instead of an atomic one", instruction.text)
-            return
-        if instruction.scope:
-            yield self._fault(access, "intent:11-h", f"its scope is only {instruction.scope!r}", instruction.text)
-        if not enough(instruction.order, wanted):
-            yield self._fault(access, "intent:11-d", f"{instruction.order} instead of {wanted}", instruction.text)
-        if isinstance(access, Cas) and not enough(instruction.failure, FAILURE_ORDERS[wanted]):
-            message = f"{instruction.failure} on failure instead of {FAILURE_ORDERS[wanted]}"
-            yield self._fault(access, "intent:11-f", message, instruction.text)
-
-    def _plain(self) -> Iterator[Fault]:
-        """Plain accesses that crossed an order that holds them."""
-        for index, access in enumerate(self.expected):
-            if access.order is not None:
-                continue
-            op, place = _OPS[type(access)], self.places[access.location]
-            same = [
-                at
-                for at, one in enumerate(self.emitted)
-                if not one.order and one.op == op and one.location == place and at not in self.matched.values()
-            ]
-            for other, at in self.matched.items():
-                order = self.expected[other].order
-                if other > index and order in RELEASING and any(mine > at for mine in same):
-                    yield self._moved(access, "after", self.expected[other], self.emitted[max(same)].text)
-                    break
-                if other < index and order in ACQUIRING and any(mine < at for mine in same):
-                    yield self._moved(access, "before", self.expected[other], self.emitted[min(same)].text)
-                    break
-
-    def _moved(self, access: Access, where: str, other: Access, instruction: str) -> Fault:
-        return self._fault(access, "intent:11-d", f"moved to {where} `{access_text(other)}`", instruction)
-
-
-def _same(expected: str, emitted: str) -> bool:
-    """A compare-exchange loop is a way to do a read-modify-write."""
-    return expected == emitted or (expected == "rmw" and emitted == "cas")
-
-
-class _Mismatch(Exception):
-    """Accesses and instructions do not pair up; what follows cannot be judged."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
+    return judge(program, read(text, len(program.locations)))

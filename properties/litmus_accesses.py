@@ -1,0 +1,442 @@
+"""Judges what a backend made of the accesses of a litmus program: a sequence of instructions for each path of a thread.
+
+On a machine that shows few reorderings, running cannot tell a release from a relaxed store. The instructions can: each
+access has to be one instruction of the right width on the right location, at least as strong as the program says,
+with the failure order that follows from it, and in its place. What is stronger, or stands in for a missing order as a
+fence next to the access, is right too. Values are not judged here.
+
+**Branches.** A thread with branches has several paths: sequences of accesses, each under conditions on what the reads
+returned. Its instructions have paths too. Each path of the instructions has to be right for a path of the program, and
+each path of the program that values can take needs a path of the instructions that is right for it; two paths whose
+conditions contradict each other do not belong together. This finds nothing in a right translation: an execution takes
+one path of either kind, their conditions hold together, and the accesses along them are the same. It may miss a fault
+that is on no path without repetition, or that looks like what another path of the program asks for.
+
+How instructions are read is a matter of their language (`litmus_ir` for LLVM's); here they are data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from halfulp.oracle.formats import format_of
+from halfulp.oracle.memory.program import (
+    FAILURE_ORDERS,
+    Access,
+    Cas,
+    If,
+    Load,
+    Program,
+    Rmw,
+    Store,
+    Thread,
+    access_text,
+    written_registers,
+)
+
+RELEASING = ("release", "acq_rel", "seq_cst")
+ACQUIRING = ("acquire", "acq_rel", "seq_cst")
+ATOMIC = ("relaxed", "acquire", "release", "acq_rel", "seq_cst")
+"""Orders of atomic accesses. Any other word is weaker than all of ours."""
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """One instruction.
+
+    Attributes:
+        op: ``"load"``, ``"store"``, ``"rmw"``, ``"cas"`` or ``"fence"``.
+        location: position of the location in the program; -1 where the address is not simply one of them.
+        width: bits.
+        order: one of `ATOMIC`, ``""`` for a plain access; other words for what is weaker. ``failure`` is that of a
+            compare-exchange that fails.
+        text: the instruction as it stands.
+        scope: ``""`` if it synchronises with every thread there may be, else the name of what it is limited to.
+        weak: a compare-exchange that may fail spuriously.
+    """
+
+    op: str
+    location: int
+    width: int
+    order: str
+    text: str
+    failure: str = ""
+    scope: str = ""
+    weak: bool = False
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a path says of an access on it: its value, or whether a compare-exchange took place (1 or 0).
+
+    Attributes:
+        at: position of the access in the path.
+        what: ``"value"`` or ``"success"``.
+        equals: the number that it is compared with, modulo 2**width.
+        holds: whether it is that number.
+    """
+
+    at: int
+    what: str
+    equals: int
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Path:
+    """Instructions along one way through a thread, and what is known of their results. Facts may be left out."""
+
+    instructions: tuple[Emitted, ...]
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The same of a program: accesses along one way through a thread.
+
+    Attributes:
+        needed: False where perhaps no execution goes this way, so that it may be missing in the instructions.
+    """
+
+    accesses: tuple[Access, ...]
+    facts: tuple[Fact, ...] = ()
+    needed: bool = True
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with an access, the clause that says so, and the instruction where there is one."""
+
+    clause: str
+    thread: int
+    access: str
+    message: str
+    instruction: str = ""
+
+    def __str__(self) -> str:
+        shown = f": `{self.instruction}`" if self.instruction else ""
+        return f"thread {self.thread}, `{self.access}`: {self.message}{shown}"
+
+
+class UnreadableError(ValueError):
+    """The instructions of a litmus program cannot be read, or not be judged."""
+
+
+def judge(program: Program, threads: Mapping[int, Sequence[Path]]) -> list[Fault]:
+    """What is wrong with the instructions of a program; empty where nothing is.
+
+    Args:
+        threads: the paths of the instructions of each thread.
+
+    Raises:
+        UnreadableError: a thread is missing.
+    """
+    found: list[Fault] = []
+    for number, thread in enumerate(program.threads):
+        if number not in threads:
+            raise UnreadableError(f"there is no function thread{number}")
+        found += _judge_thread(program, number, wanted_paths(program, thread), threads[number])
+    return found
+
+
+def _judge_thread(program: Program, number: int, wanted: Sequence[Wanted], emitted: Sequence[Path]) -> list[Fault]:
+    merged = [_with_fences(path) for path in emitted if consistent(path.facts)]
+    pairs = [[_Pairing(program, number, want, path) for want in wanted] for path in merged]
+    found: list[Fault] = []
+    for row in pairs:
+        found += _least(row)
+    for want, column in zip(wanted, zip(*pairs, strict=True), strict=False):
+        if want.needed:
+            found += _least(column)
+    return list(dict.fromkeys(found))
+
+
+def _least(pairings: Sequence[_Pairing]) -> list[Fault]:
+    """The faults of the pairing that has fewest, among those whose conditions do not contradict each other."""
+    together = [pairing for pairing in pairings if not pairing.contradicts] or pairings
+    best = min(together, key=lambda pairing: (pairing.mismatch, len(pairing.faults), -len(pairing.matched)))
+    return best.faults
+
+
+# Paths of a program.
+
+
+def wanted_paths(program: Program, thread: Thread) -> list[Wanted]:
+    """The ways through a thread whose conditions do not contradict each other."""
+    found: list[Wanted] = []
+
+    def follow(
+        rest: Thread, accesses: tuple[Access, ...], facts: tuple[Fact, ...], sources: Mapping[str, tuple[int, str]]
+    ) -> None:
+        if not rest:
+            if consistent(facts):
+                found.append(Wanted(accesses, facts, _certain(accesses, facts)))
+            return
+        first, rest = rest[0], rest[1:]
+        if not isinstance(first, If):
+            written = {register: (len(accesses), "value") for register in written_registers(first)}
+            if isinstance(first, Cas) and first.success:
+                written[first.success] = (len(accesses), "success")
+            follow(rest, (*accesses, first), facts, {**sources, **written})
+            return
+        for holds, branch in ((True, first.then), (False, first.otherwise)):
+            if first.register not in sources:  # not written on this path: it is 0
+                if (first.equals == 0) == holds:
+                    follow((*branch, *rest), accesses, facts, sources)
+                continue
+            at, what = sources[first.register]
+            width = format_of(program.location(accesses[at].location).dtype).width
+            fact = Fact(at, what, first.equals % (1 << width), holds)
+            follow((*branch, *rest), accesses, (*facts, fact), sources)
+
+    follow(thread, (), (), {})
+    return found
+
+
+def consistent(facts: Sequence[Fact]) -> bool:
+    """Whether values can be as a path says."""
+    values: dict[tuple[int, str], int] = {}
+    excluded: dict[tuple[int, str], set[int]] = {}
+    for fact in facts:
+        place = (fact.at, fact.what)
+        if not fact.holds:
+            excluded.setdefault(place, set()).add(fact.equals)
+        elif values.setdefault(place, fact.equals) != fact.equals:
+            return False
+    for place, value in values.items():
+        if value in excluded.get(place, ()) or (place[1] == "success" and value not in (0, 1)):
+            return False
+    return not any(what == "success" and {0, 1} <= numbers for (_, what), numbers in excluded.items())
+
+
+def _certain(accesses: Sequence[Access], facts: Sequence[Fact]) -> bool:
+    """Whether other threads can bring about what the facts say, so that no compiler may leave this path out.
+
+    Not if a value that is tested may be known: of an ordinary access, of a location that the thread has used before,
+    or of a compare-exchange of which success is tested too.
+    """
+    for fact in facts:
+        access = accesses[fact.at]
+        used = {earlier.location for earlier in accesses[: fact.at]}
+        both = {other.what for other in facts if other.at == fact.at}
+        if access.order is None or access.location in used or len(both) > 1:
+            return False
+    return True
+
+
+# Fences.
+
+
+def _with_fences(path: Path) -> Path:
+    """Fences merged into the access that they stand next to: before it for a release, after it for an acquire."""
+    result: list[Emitted] = []
+    moved: dict[int, int] = {}
+    pending = ""
+    for at, instruction in enumerate(path.instructions):
+        if instruction.op == "fence":
+            if instruction.scope:
+                continue
+            if result and instruction.order in ACQUIRING and result[-1].order:
+                result[-1] = _stronger(result[-1], acquires=True)
+            pending = instruction.order
+            continue
+        if pending in RELEASING and instruction.order:
+            instruction = _stronger(instruction, releases=True)
+        pending = ""
+        moved[at] = len(result)
+        result.append(instruction)
+    facts = tuple(replace(fact, at=moved[fact.at]) for fact in path.facts)
+    return Path(tuple(result), facts)
+
+
+def _stronger(instruction: Emitted, *, acquires: bool = False, releases: bool = False) -> Emitted:
+    acquires = acquires or instruction.order in ACQUIRING
+    releases = releases or instruction.order in RELEASING
+    order = "acq_rel" if acquires and releases else "acquire" if acquires else "release"
+    failure = "acquire" if acquires and instruction.failure else instruction.failure
+    return replace(instruction, order=order, failure=failure)
+
+
+def enough(emitted: str, wanted: str) -> bool:
+    """Whether the order of an instruction is at least as strong as that of an access."""
+    if emitted not in ATOMIC:
+        return False
+    needs = {
+        "relaxed": (ATOMIC,),
+        "acquire": (ACQUIRING,),
+        "release": (RELEASING,),
+        "acq_rel": (ACQUIRING, RELEASING),
+    }[wanted]
+    return all(emitted in group for group in needs)
+
+
+# One path beside the other.
+
+_OPS: dict[type[Access], str] = {Load: "load", Store: "store", Rmw: "rmw", Cas: "cas"}
+
+
+class _Pairing:
+    """Pairs the accesses of a path of the program with the instructions of a path of the backend's.
+
+    Atomic accesses have to be there in the order of the program. A plain access, or a relaxed load that nobody looks
+    at, may be gone; a plain one may have moved, but not out from before a release or from behind an acquire; a plain
+    load may be there too many, a plain store only where there is one to its location.
+
+    Attributes:
+        faults: what is wrong.
+        mismatch: accesses and instructions do not pair up, and what follows could not be judged.
+        matched: for each atomic access that has an instruction, where that is.
+        contradicts: the conditions of the two paths exclude each other.
+    """
+
+    def __init__(self, program: Program, number: int, wanted: Wanted, path: Path) -> None:
+        self.program = program
+        self.number = number
+        self.expected = wanted.accesses
+        self.emitted = path.instructions
+        self.places = {location.name: place for place, location in enumerate(program.locations)}
+        self.matched: dict[int, int] = {}
+        self.mismatch = False
+        try:
+            self.faults = [*self._atomics(), *self._plain(), *self._invented()]
+        except _Mismatch as mismatch:
+            self.faults = [mismatch.fault]
+            self.mismatch = True
+        accesses = {at: index for index, at in self.matched.items()}
+        theirs = [replace(fact, at=accesses[fact.at]) for fact in path.facts if fact.at in accesses]
+        self.contradicts = not consistent([*wanted.facts, *theirs])
+
+    def _fault(self, access: Access | None, clause: str, message: str, instruction: str = "") -> Fault:
+        shown = access_text(access) if access else "(no access)"
+        return Fault(clause, self.number, shown, message, instruction)
+
+    @property
+    def _last(self) -> Access | None:
+        return self.expected[-1] if self.expected else None
+
+    def _atomics(self) -> list[Fault]:
+        found: list[Fault] = []
+        atomic_cells = {access.location for access in self.expected if access.order is not None}
+        plain_cells = {access.location for access in self.expected if access.order is None}
+        rest = [
+            (at, instruction)
+            for at, instruction in enumerate(self.emitted)
+            if instruction.order or self._name(instruction) in atomic_cells - plain_cells or instruction.location < 0
+        ]
+        position = 0
+        for index, access in enumerate(self.expected):
+            if access.order is None:
+                continue
+            op = _OPS[type(access)]
+            if op == "rmw" and self._loop(rest[position:], access):
+                position += 1  # the first look of a compare-exchange loop
+            if position == len(rest):
+                if self._unseen(access):
+                    continue
+                raise _Mismatch(self._fault(access, "intent:11-a", "no instruction for it"))
+            at, instruction = rest[position]
+            if instruction.location != self.places[access.location] or not _same(op, instruction.op):
+                if self._unseen(access):
+                    continue
+                raise _Mismatch(self._wrong(access, op, [one for _, one in rest[position:]]))
+            position += 1
+            self.matched[index] = at
+            found += self._judge(access, instruction)
+        if position < len(rest):
+            extra = rest[position][1]
+            last = next((a for a in reversed(self.expected) if a.order is not None), self._last)
+            raise _Mismatch(self._fault(last, "intent:11-b", "a further access after it", extra.text))
+        return found
+
+    def _name(self, instruction: Emitted) -> str:
+        return self.program.locations[instruction.location].name if instruction.location >= 0 else ""
+
+    def _loop(self, rest: Sequence[tuple[int, Emitted]], access: Access) -> bool:
+        """A load of the location, then a compare-exchange on it."""
+        place = self.places[access.location]
+        ops = [instruction.op for _, instruction in rest[:2] if instruction.location == place]
+        return ops == ["load", "cas"]
+
+    def _unseen(self, access: Access) -> bool:
+        if not isinstance(access, Load) or access.order != "relaxed":
+            return False
+        used = {f"{self.number}:{name}" for name in written_registers(access)}
+        return not used & set(self.program.observe)
+
+    def _wrong(self, access: Access, op: str, rest: Sequence[Emitted]) -> Fault:
+        first = rest[0]
+        if op == "rmw" and first.location == self.places[access.location]:
+            what = {"load": "a load", "store": "a store"}.get(first.op, "another operation")
+            both = first.op == "load" and len(rest) > 1 and rest[1].op == "store"
+            message = "a load and a store instead of one instruction" if both else f"{what} instead of it"
+            return self._fault(access, "intent:11-b", message, first.text)
+        message = "another access in its place"
+        if first.location < 0:
+            message = "an access to part of a location in its place"
+        return self._fault(access, "intent:11-b", message, first.text)
+
+    def _judge(self, access: Access, instruction: Emitted) -> Iterator[Fault]:
+        width = format_of(self.program.location(access.location).dtype).width
+        wanted = access.order
+        assert wanted is not None
+        if instruction.width != width:
+            yield self._fault(
+                access, "intent:11-b", f"{instruction.width} bits wide instead of {width}", instruction.text
+            )
+        if not instruction.order:
+            yield self._fault(access, "intent:11-a", "an ordinary access instead of an atomic one", instruction.text)
+            return
+        if instruction.scope:
+            yield self._fault(access, "intent:11-h", f"its scope is only {instruction.scope!r}", instruction.text)
+        if not enough(instruction.order, wanted):
+            yield self._fault(access, "intent:11-d", f"{instruction.order} instead of {wanted}", instruction.text)
+        if isinstance(access, Cas) and not enough(instruction.failure, FAILURE_ORDERS[wanted]):
+            message = f"{instruction.failure} on failure instead of {FAILURE_ORDERS[wanted]}"
+            yield self._fault(access, "intent:11-f", message, instruction.text)
+
+    def _plain(self) -> Iterator[Fault]:
+        """Plain accesses that crossed an order that holds them."""
+        for index, access in enumerate(self.expected):
+            if access.order is not None:
+                continue
+            op, place = _OPS[type(access)], self.places[access.location]
+            same = [
+                at
+                for at, one in enumerate(self.emitted)
+                if not one.order and one.op == op and one.location == place and at not in self.matched.values()
+            ]
+            for other, at in self.matched.items():
+                order = self.expected[other].order
+                if other > index and order in RELEASING and any(mine > at for mine in same):
+                    yield self._moved(access, "after", self.expected[other], self.emitted[max(same)].text)
+                    break
+                if other < index and order in ACQUIRING and any(mine < at for mine in same):
+                    yield self._moved(access, "before", self.expected[other], self.emitted[min(same)].text)
+                    break
+
+    def _invented(self) -> Iterator[Fault]:
+        """Plain stores to locations that nothing on this path stores to: others may see them, or lose their own."""
+        stored = {access.location for access in self.expected if isinstance(access, Store) and access.order is None}
+        matched = set(self.matched.values())
+        for at, instruction in enumerate(self.emitted):
+            plain = instruction.op == "store" and not instruction.order and at not in matched
+            if plain and self._name(instruction) not in stored:
+                message = "beside it a store that this path does not have"
+                yield self._fault(self._last, "intent:11-d", message, instruction.text)
+
+    def _moved(self, access: Access, where: str, other: Access, instruction: str) -> Fault:
+        return self._fault(access, "intent:11-d", f"moved to {where} `{access_text(other)}`", instruction)
+
+
+def _same(expected: str, emitted: str) -> bool:
+    """A compare-exchange loop is a way to do a read-modify-write."""
+    return expected == emitted or (expected == "rmw" and emitted == "cas")
+
+
+class _Mismatch(Exception):
+    """Accesses and instructions do not pair up; what follows cannot be judged."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
