@@ -1,0 +1,156 @@
+"""Which inputs become cases: few, and each for a reason.
+
+Candidates are the critical points of an operation's record, inputs that somebody found, and draws. Of them are taken:
+all that are forced; for each suspect those that tell it from the truth, first those that tell it from other suspects
+too; some of each class of operands and results; and then others until there are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from halfulp.oracle import codes
+from halfulp.oracle.formats import WIDE, Bits, Format
+from halfulp.oracle.ops import OPERATIONS
+from halfulp.oracle.ops.record import Signature
+from halfulp.oracle.sets import AllowedSet, Mask, Verdict
+from halfulp.oracle.suspects import FAULTS
+from halfulp.oracle.suspects.record import Suspect
+from halfulp.vectors import draw
+
+KILLERS = 2
+"""Cases for each suspect, where as many exist."""
+
+PER_CLASS = 1
+"""Cases for each class of operands and result."""
+
+MACHINE_MADE = {
+    "log1p_of_rounded_sum": 2,
+    "log1p_in_short_format": 2,
+    "erfc_by_one_minus_erf": 2,
+    "lgamma_is_logarithm_near_zero": 2,
+}
+"""Suspects that ask the machine for a logarithm or an error function, which differ between machines in the last place.
+A case counts against them only where results some steps beside theirs are wrong too."""
+
+
+@dataclass
+class Pool:
+    """Candidates for the cases of one signature.
+
+    Attributes:
+        signature: the operation.
+        columns: the operands, shape (n,) each; no tuple twice, and something is claimed of each.
+        forced: positions that are taken in any case.
+        allowed: what each may return.
+        kills: for each suspect of the operation where it is wrong for sure.
+        chosen: positions taken so far.
+    """
+
+    signature: Signature
+    columns: list[Bits]
+    forced: list[int]
+    allowed: AllowedSet
+    kills: dict[str, Mask]
+    chosen: dict[int, None] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.allowed)
+
+
+def suspects_of(signature: Signature) -> list[Suspect]:
+    """The wrong rules that have something to say of an operation."""
+    return [record for record in FAULTS.values() if record.rule is not None and record.applies(signature)]
+
+
+def killed(suspect: Suspect, signature: Signature, columns: Sequence[Bits], allowed: AllowedSet) -> Mask:
+    """Where a suspect's result is forbidden."""
+    wrong = suspect.override(signature, columns)
+    assert wrong is not None
+    found = np.asarray(allowed.judge(wrong) == Verdict.FORBIDDEN)
+    for step in range(1, MACHINE_MADE.get(suspect.name, 0) + 1):
+        fmt = signature.result_format
+        low, high = codes.ordinal_span(fmt)
+        number = ~codes.is_nan(fmt, wrong)
+        at = codes.ordinal(fmt, wrong)
+        for moved in (at + step, at - step):
+            beside = codes.from_ordinal(fmt, np.clip(moved, low, high))
+            found &= ~number | (allowed.judge(beside) == Verdict.FORBIDDEN)
+    return found
+
+
+def pool(signature: Signature, columns: Sequence[Bits], forced: int) -> Pool:
+    """Candidates without repetitions and without those of which nothing is claimed; the first ``forced`` are forced."""
+    # Columns may be structured (128 bits); their rows are compared as bytes.
+    table = np.concatenate([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns], axis=1)
+    rows = np.ascontiguousarray(table).view([("", f"V{table.shape[1]}")]).ravel()
+    _, first = np.unique(rows, return_index=True)
+    keep = np.sort(first)
+    some = [column[keep] for column in columns]
+    with np.errstate(all="ignore"):
+        allowed = OPERATIONS[signature.op].allowed(signature, some)
+        # Where every result is at least unspecified no result is wrong, and nothing can be tested.
+        useful = np.flatnonzero(allowed.claimed & (~allowed.only_unspecified if allowed.anything is not None else True))
+        some = [np.ascontiguousarray(column[useful]) for column in some]
+        allowed = allowed.take(useful)
+        must = np.flatnonzero(keep[useful] < forced).tolist()
+        kills = {record.name: killed(record, signature, some, allowed) for record in suspects_of(signature)}
+    return Pool(signature, some, must, allowed, kills)
+
+
+def _classes(fmt: Format, bits: Bits) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A small number for what kind of value each code is."""
+    if fmt.storage == WIDE:
+        return np.asarray((bits["hi"] >> np.uint64(62)).astype(np.int64))
+    if not fmt.is_float:
+        value = bits.astype(np.uint64)
+        top = np.uint64(fmt.code_count - 1)
+        edge = np.uint64(1 << (fmt.width - 1))
+        return np.select([value == 0, value == 1, value == top, value == edge, value < edge], [0, 1, 2, 3, 4], 5)
+    zero, subnormal = codes.is_zero(fmt, bits), codes.is_subnormal(fmt, bits)
+    infinite, nan = codes.is_infinite(fmt, bits), codes.is_nan(fmt, bits)
+    kind = np.select([nan, infinite, zero, subnormal], [1, 2, 3, 4], 5)
+    return np.where(nan, kind, kind + 8 * codes.is_negative(fmt, bits))
+
+
+def _take(found: Pool, positions: Iterable[int], count: int) -> None:
+    for position in positions:
+        if count <= 0:
+            return
+        if position not in found.chosen:
+            found.chosen[position] = None
+            count -= 1
+
+
+def select(found: Pool, wanted: int) -> list[int]:
+    """The positions that become cases, ascending."""
+    found.chosen = dict.fromkeys(found.forced)
+    if len(found) <= wanted:
+        return list(range(len(found)))
+    order = np.argsort(draw.mixed(found.columns), kind="stable")
+    total = np.zeros(len(found), np.int64)
+    for mask in found.kills.values():
+        total += mask
+    # A case that kills few suspects says more of the one that it kills.
+    sharp = order[np.argsort(total[order], kind="stable")]
+    for mask in found.kills.values():
+        missing = KILLERS - sum(1 for position in found.chosen if mask[position])
+        _take(found, sharp[mask[sharp]].tolist(), missing)
+    formats = (*found.signature.formats, found.signature.result_format)
+    key = np.zeros(len(found), np.int64)
+    for fmt, bits in zip(formats, (*found.columns, found.allowed.nearest), strict=True):
+        key = key * 16 + _classes(fmt, bits)
+    key = key * 2 + found.allowed.single
+    _, first = np.unique(key[order], return_index=True)
+    _take(found, order[np.sort(first)].tolist(), min(len(first), max(0, wanted - len(found.chosen))))
+    _take(found, order.tolist(), wanted - len(found.chosen))
+    return sorted(found.chosen)
+
+
+def alive(found: Pool) -> list[str]:
+    """Suspects that no chosen case kills."""
+    return [name for name, mask in found.kills.items() if not any(mask[position] for position in found.chosen)]
