@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from halfulp.oracle.memory.program import Program
-from halfulp.properties.litmus_accesses import Emitted, Fact, Fault, Path, UnreadableError, judge
+from halfulp.properties.litmus_accesses import Emitted, Fault, Path, UnreadableError, judge
+from halfulp.properties.litmus_paths import Block, Condition, Flow
 
 _FUNCTION = re.compile(r"^define [^\n]*@thread(\d+)\(([^\n]*)\)[^\n)]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _POINTER = re.compile(r"\bptr\b[^%]*(%[\w.\"$-]+)")
@@ -40,22 +39,6 @@ _JUMP = re.compile(r"^br label %([^\s,]+)")
 _SWITCH = re.compile(r"^switch i(\d+) (%[^\s,]+), label %([^\s,]+) \[(.*)\]")
 _CASE = re.compile(r"i\d+ (-?\d+), label %([^\s,\]]+)")
 
-MOST_PATHS = 1 << 10
-"""More paths than this are not looked at."""
-
-
-@dataclass
-class _Block:
-    """A basic block: its accesses, each with the name of its result, and where it goes on.
-
-    Attributes:
-        ways: labels, each with what is known of the way there: conditions as (name, equals, holds).
-    """
-
-    accesses: list[tuple[str, Emitted]] = field(default_factory=list)
-    ways: list[tuple[str, tuple[tuple[str, int, bool], ...]]] = field(default_factory=list)
-    returns: bool = False
-
 
 def read(text: str, locations: int) -> dict[int, list[Path]]:
     """The memory instructions of each thread, along each path that takes no block twice.
@@ -74,25 +57,24 @@ def read(text: str, locations: int) -> dict[int, list[Path]]:
     return threads
 
 
-class _Function:
+class _Function(Flow):
     """One thread: its blocks, and what its conditions say."""
 
     def __init__(self, parameters: str, body: str, locations: int) -> None:
+        super().__init__()
         lines = [line.strip() for line in re.sub(r"\[\s*\n([^\]]*)\]", _one_line, body).splitlines()]
         pointers = _POINTER.findall(parameters)
         self.cells = {name: place for place, name in enumerate(pointers[:locations])}
         self.others = set(pointers[locations:])
-        self.values: dict[str, tuple[str, str]] = {}
-        self.conditions: dict[str, tuple[str, int, bool]] = {}
+        self.conditions: dict[str, Condition] = {}
         for line in lines:
             self._define(line)
-        self.blocks: dict[str, _Block] = {}
-        block = self.blocks.setdefault("", _Block())
+        block = self.blocks[""]
         for line in lines:
             label = _LABEL.match(line)
             if label:
                 first = not block.accesses and not block.ways and not block.returns
-                block = self.blocks.setdefault(label[1].strip('"'), _Block())
+                block = self.blocks.setdefault(label[1].strip('"'), Block())
                 if first and len(self.blocks) == 2:
                     self.blocks[""].ways.append((label[1].strip('"'), ()))
             elif line and not line.startswith(";"):
@@ -114,7 +96,7 @@ class _Function:
             number = int(compared[5]) % (1 << int(compared[3])) if number is None else number
             self.conditions[compared[1]] = (compared[4], number, compared[2] == "eq")
 
-    def _append(self, block: _Block, line: str) -> None:
+    def _append(self, block: Block, line: str) -> None:
         branch, jump, switch = _BRANCH.match(line), _JUMP.match(line), _SWITCH.match(line)
         if branch and branch[1] in ("true", "false"):
             block.ways.append((branch[2 if branch[1] == "true" else 3], ()))
@@ -160,34 +142,6 @@ class _Function:
             )
             return parts.get("result") or "", emitted
         return None
-
-    def paths(self) -> Iterator[Path]:
-        """The paths from the entry to a return that take no block twice."""
-        pending: list[tuple[str, tuple[str, ...], tuple[tuple[str, int, bool], ...]]] = [("", (), ())]
-        count = 0
-        while pending:
-            label, before, known = pending.pop()
-            block = self.blocks.get(label)
-            if block is None:
-                raise UnreadableError(f"there is no block {label}")
-            taken = (*before, label)
-            if block.returns:
-                count += 1
-                if count > MOST_PATHS:
-                    raise UnreadableError(f"more than {MOST_PATHS:,} paths")
-                yield self._path(taken, known)
-            ways = [(way, (*known, *said)) for way, said in block.ways if way not in taken]
-            pending += [(way, taken, facts) for way, facts in reversed(ways)]
-
-    def _path(self, labels: tuple[str, ...], known: tuple[tuple[str, int, bool], ...]) -> Path:
-        accesses = [access for label in labels for access in self.blocks[label].accesses]
-        places = {name: at for at, (name, _) in enumerate(accesses) if name}
-        facts = []
-        for name, number, holds in known:
-            result, what = self.values.get(name, (name, "value"))
-            if result in places:
-                facts.append(Fact(places[result], what, number, holds))
-        return Path(tuple(emitted for _, emitted in accesses), tuple(facts))
 
 
 def _one_line(match: re.Match[str]) -> str:
