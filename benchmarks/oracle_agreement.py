@@ -35,8 +35,8 @@ import gmpy2
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-import test_bulk as bulk
-import test_functions_oracle as oracle
+import bulk_attack as bulk
+import function_sources as oracle
 
 from halfulp.certify.report import write_json
 from halfulp.certify.sweep.domain import CHUNK

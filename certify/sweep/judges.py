@@ -19,6 +19,7 @@ from halfulp.certify import tables
 from halfulp.certify.sweep.part import BINS, KEPT, Array, Assessment, Extreme, Part, part_of
 from halfulp.oracle import codes, functions
 from halfulp.oracle.bulk import TARGETS, BulkJudge, Limits, Summary
+from halfulp.oracle.bulk.quotients import PIECE, quotients
 from halfulp.oracle.formats import FORMATS, Bits, Format
 from halfulp.oracle.functions import UndecidedRoundingError, source
 from halfulp.oracle.ops import operation
@@ -239,28 +240,44 @@ class SetJudge:
 
 
 class QuotientJudge(SetJudge):
-    """fdiv in f32: results equal to a correctly rounded quotient that is one are allowed at once."""
+    """fdiv in f32: what is the correctly rounded quotient is allowed; pieces that hold anything else go by sets."""
 
-    def assess(self, columns: Sequence[Bits], got: Bits) -> Assessment:
+    def __init__(self, signature: Signature) -> None:
+        super().__init__(signature)
+        self.check = quotients(is_approximate(signature.attrs), flushes(signature.attrs)).check
+
+    def judge(self, columns: Sequence[Bits], got: Bits, *, worst: bool = True) -> Part:
+        """The worst ones are picked out of the pieces that go by sets alone."""
         a, b = columns
-        with np.errstate(all="ignore"):
-            quotient = (a.view(np.float32) / b.view(np.float32)).view(np.uint32)
-        plain = got == quotient
-        magnitude = np.uint32(F32.magnitude_mask)
-        if is_approximate(self.signature.attrs):
-            plain &= (b & magnitude) <= LARGE_DIVISOR
-        if flushes(self.signature.attrs):
-            for bits in (a, b, quotient):
-                plain &= ~codes.is_subnormal(F32, bits)
-        assert self.errors is not None
-        error = self.errors(columns, got, quotient)
-        verdict, distance = np.zeros(len(got), np.uint8), np.zeros(len(got), np.int64)
-        if plain.all():
-            return Assessment(verdict, quotient, distance, error)
-        rest = np.flatnonzero(~plain)
-        found = super().assess([column[rest] for column in columns], got[rest])
-        verdict[rest], quotient[rest], distance[rest] = found.verdict, found.nearest, found.distance
-        return Assessment(verdict, quotient, distance, error)
+        found = self.check(a, b, got)
+        total = Part()
+        edges = [0, *(np.flatnonzero(np.diff(found.doubtful > 0)) + 1).tolist(), len(found.doubtful)]
+        for first, end in pairwise(edges):
+            rows = slice(first * PIECE, end * PIECE)
+            block = [column[rows] for column in columns]
+            if found.doubtful[first]:
+                total.add(super().judge(block, got[rows], worst=worst))
+            else:
+                total.add(_part_of_quotients(block, found.error[first:end], found.at[first:end], columns))
+        return total
+
+    def worst(self, first: int | None, columns: Sequence[Bits], got: Bits) -> list[Extreme]:
+        return super().judge(columns, got).worst
+
+
+def _part_of_quotients(block: Sequence[Bits], error: Array, at: Array, columns: Sequence[Bits]) -> Part:
+    """Results that are all right, and the errors of their pieces."""
+    n, largest = len(block[0]), int(np.argmax(error))
+    return Part(
+        inputs=n,
+        claimed=n,
+        allowed=n,
+        histogram=[n, *[0] * BINS],
+        max_distance=0,
+        max_argument=tuple(int(column[0]) for column in block),
+        max_error=float(error[largest]),
+        max_error_argument=tuple(int(column[at[largest]]) for column in columns) if error[largest] >= 0 else (),
+    )
 
 
 # By enclosures.

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from halfulp.oracle.bulk.machine_code import Code
 from halfulp.oracle.bulk.table import (
     HIGH,
     INFINITY,
@@ -467,27 +468,10 @@ class Native:
     """
 
     def __init__(self, degree: int, fused: bool | None = None) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        context = llvm.create_context()
-        self._context = context
-        text = str(_module(degree, has_fma() if fused is None else fused))
-        module = llvm.parse_assembly(text, context)
-        module.verify()
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-            cpu=llvm.get_host_cpu_name(),
-            features=llvm.get_host_cpu_features().flatten(),
-            opt=3,
-            codemodel="jitdefault",
-            jit=True,
-        )
-        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        builder.getModulePassManager().run(module, builder)
-        self.ir = str(module)
-        self._engine = llvm.create_mcjit_compiler(module, machine)
-        self._engine.finalize_object()
+        self._code = Code(str(_module(degree, has_fma() if fused is None else fused)))
+        self.ir = self._code.ir
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, *(ctypes.c_void_p,) * 12)
-        self.judge: Callable[..., None] = prototype(self._engine.get_function_address("judge"))
+        self.judge: Callable[..., None] = prototype(self._code.address("judge"))
 
 
 @cache
