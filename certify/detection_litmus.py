@@ -11,7 +11,7 @@ from halfulp.oracle.memory.catalogue import FAMILIES
 from halfulp.oracle.memory.histories import KINDS
 from halfulp.properties.contests import try_contest
 from halfulp.properties.litmus import try_orders
-from halfulp.properties.litmus_items import VALUES, try_family, try_orders_of
+from halfulp.properties.litmus_items import VALUES, try_family, try_family_instructions, try_orders_of
 from halfulp.properties.plan import Depth, Plan
 from halfulp.properties.results import Trial
 
@@ -35,6 +35,7 @@ def trials(backend: Adapter, clause: str, plan: Plan) -> Iterator[Trial]:
     instructions = isinstance(backend, HasLitmusArtifact)
     if instructions and clause in _ORDERS:
         yield try_orders_of(backend, "u64")
+        yield try_family_instructions(backend, "plain", plan)
     if instructions and clause not in _ORDERS:
         for kind in KINDS:
             if clause != "intent:11-c" or kind == "cas":

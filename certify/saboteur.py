@@ -6,14 +6,17 @@ a `Saboteur` shows that it finds what is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 from halfulp.adapters.protocol import Array, Compiled, Facts, Options, Rejected, Unsupported, UnsupportedError
 from halfulp.oracle.judge import evaluate
 from halfulp.oracle.kernel import Kernel
 from halfulp.oracle.ops import Refused, Undecided
 from halfulp.oracle.source import Source
-from halfulp.oracle.suspects import Suspect, suspect
+from halfulp.oracle.suspects import SUSPECTS, Suspect, suspect
 from halfulp.oracle.typing import check, elaborate
 
 
@@ -52,12 +55,23 @@ class Saboteur(ReferenceAdapter):
     """A backend with one suspect built in.
 
     Args:
-        name: of the suspect, e.g. ``"round_via_f32"``.
+        name: of the suspect, e.g. ``"round_via_f32"``. That of a suspect of atomics gives the backend which
+            `halfulp.certify.saboteur_litmus` makes for it.
         opt_levels: the levels it offers; the fault is the same at each.
 
     Raises:
         ValueError: there is no such suspect.
     """
+
+    def __new__(cls, name: str, opt_levels: Sequence[int] = (0, 3)) -> Any:
+        if name in SUSPECTS:
+            return super().__new__(cls)
+        atomics = import_module("halfulp.certify.saboteur_litmus").LITMUS_SUSPECTS  # builds on this module
+        if name in atomics:
+            return atomics[name].make()
+        close = difflib.get_close_matches(name, (*SUSPECTS, *atomics), n=3)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise ValueError(f"unknown suspect {name!r}{hint} (docs/spec/detection.md lists all of them)")
 
     def __init__(self, name: str, opt_levels: Sequence[int] = (0, 3)) -> None:
         super().__init__(opt_levels)
@@ -86,8 +100,3 @@ class Saboteur(ReferenceAdapter):
 def _accepted(*inputs: Array) -> Sequence[Array]:
     """What an ill-typed program compiles to: it was accepted, which is the fault; there is nothing to compute."""
     raise UnsupportedError("an ill-typed program has no result")
-
-
-def by_name(name: str) -> Callable[[], Saboteur]:
-    """A factory for one saboteur, for entry points and tests."""
-    return lambda: Saboteur(name)

@@ -7,31 +7,21 @@ never show them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from halfulp.adapters.protocol import (
-    Adapter,
-    Compiled,
-    Facts,
-    LitmusOptions,
-    LitmusRun,
-    Options,
-    Rejected,
-    Unsupported,
-)
+from halfulp.adapters.protocol import Adapter, LitmusOptions, LitmusRun, Rejected, Unsupported
 from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cpu.ir import Code, Operand, Reg
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.litmus_lower import FAILURES, ORDERS, Accesses
-from halfulp.oracle.kernel import Kernel
+from halfulp.certify.saboteur import ReferenceAdapter
 from halfulp.oracle.memory.model import MODEL, Model
 from halfulp.oracle.memory.mutants import MUTANTS
 from halfulp.oracle.memory.program import Access, Load, Program, Store, map_accesses
 from halfulp.oracle.memory.search import allowed
 from halfulp.oracle.memory.typing import check
 from halfulp.oracle.ops import Refused
-from halfulp.oracle.source import Source
 
 # What is not one step, or not the right one.
 
@@ -365,6 +355,38 @@ class PayloadSinks(Accesses):
         PayloadSinks.held = None
 
 
+class BranchedReleaseRelaxed(Accesses):
+    """A release store behind a branch is relaxed."""
+
+    def store(self, code: Code, cell: Reg, value: Operand, order: str) -> None:
+        branched = any(line.endswith(":") for line in code.lines)
+        super().store(code, cell, value, "relaxed" if branched else order)
+
+
+def hoist(code: Code, *, above: str) -> None:
+    """Move the last line of a function to before the last one that has ``above`` in it, if there is one."""
+    places = [at for at, line in enumerate(code.lines[:-1]) if above in line]
+    if places:
+        code.lines.insert(places[-1], code.lines.pop())
+
+
+class GuardedLoadHoisted(Accesses):
+    """An ordinary load is done before the acquire that it stands behind."""
+
+    def plain_load(self, code: Code, cell: Reg) -> Reg:
+        found = super().plain_load(code, cell)
+        hoist(code, above="acquire")
+        return found
+
+
+class GuardedStoreAlways(Accesses):
+    """An ordinary store behind a branch takes place in any case."""
+
+    def plain_store(self, code: Code, cell: Reg, value: Operand) -> None:
+        super().plain_store(code, cell, value)
+        hoist(code, above="br i1")
+
+
 def _update_with(changes: dict[str, str], summary: str) -> type[Accesses]:
     """Read-modify-writes (and compare-exchanges, where LLVM admits it) with other orders."""
 
@@ -383,18 +405,13 @@ def _update_with(changes: dict[str, str], summary: str) -> type[Accesses]:
 # Backends.
 
 
-class LitmusSaboteur(LitmusMethods):
-    """The CPU backend with other accesses; it compiles nothing but litmus programs and contests."""
-
-    opt_levels: Sequence[int] = (0, 3)
+class LitmusSaboteur(LitmusMethods, ReferenceAdapter):
+    """Litmus programs and contests as the CPU backend does them, with other accesses; all else as the reference."""
 
     def __init__(self, name: str, kind: type[Accesses] = Accesses) -> None:
+        super().__init__()
         self.name = f"saboteur:{name}"
-        self.facts = Facts()
         self.accesses = lambda dtype: kind(SCALARS[dtype])
-
-    def compile(self, programs: Sequence[Kernel | Source], options: Options) -> list[Compiled | Rejected | Unsupported]:
-        return [Unsupported("only litmus programs")] * len(programs)
 
 
 class LaxTyping(LitmusSaboteur):
@@ -417,21 +434,16 @@ class StrictTyping(LitmusSaboteur):
         return super().run_litmus(program, options)
 
 
-class ModelDevice:
-    """Shows each outcome that a memory model allows, and no other, equally often.
+class ModelDevice(ReferenceAdapter):
+    """Shows each outcome that a memory model allows, and no other, equally often; all else as the reference.
 
     It is a device for tests: what it runs on cannot hide anything.
     """
 
-    opt_levels: Sequence[int] = (0,)
-
     def __init__(self, model: Model = MODEL) -> None:
+        super().__init__((0,))
         self.model = model
-        self.name = f"model:{model.name}"
-        self.facts = Facts()
-
-    def compile(self, programs: Sequence[Kernel | Source], options: Options) -> list[Compiled | Rejected | Unsupported]:
-        return [Unsupported("only litmus programs")] * len(programs)
+        self.name = f"model:{model.name}" if model is MODEL else f"saboteur:model_{model.name}"
 
     def run_litmus(self, program: Program, options: LitmusOptions) -> LitmusRun | Rejected | Unsupported:
         answer = check(program)
@@ -521,7 +533,7 @@ LITMUS_SUSPECTS: dict[str, LitmusSuspect] = {
         _lowered("cas_fails_spuriously", CasSpurious, "11-c", fault=False),
         _lowered("max_min_signedness_swapped", SignednessSwapped, "11-b"),
         _lowered("max_is_min", MaxAsMin, "11-b"),
-        _lowered("xor_is_or", XorAsOr, "11-b"),
+        _lowered("atomic_xor_is_or", XorAsOr, "11-b"),
         _lowered("exchange_skips_equal", ExchangeSkipsEqual, "11-b"),
         _lowered("idempotent_update_elided", IdempotentElided, "11-b"),
         _lowered("atomic_add_saturates", AddSaturates, "11-b"),
@@ -538,6 +550,9 @@ LITMUS_SUSPECTS: dict[str, LitmusSuspect] = {
         _lowered("cas_failure_only_from_acquire", CasFailureOnlyAcquire, "11-f"),
         _lowered("scope_too_narrow", ScopeTooNarrow, "11-h"),
         _lowered("payload_sinks_below_release", PayloadSinks, "11-d"),
+        _lowered("guarded_release_relaxed", BranchedReleaseRelaxed, "11-d"),
+        _lowered("guarded_load_before_acquire", GuardedLoadHoisted, "11-d"),
+        _lowered("guarded_store_always", GuardedStoreAlways, "11-d"),
         *(_lowered(name, _update_with(*how), "11-d") for name, how in _HALVED.items()),
         _lax("accepts_seq_cst", "Sequentially consistent orders are accepted.", "11-e", _mend_order),
         _lax("accepts_acq_rel_load", "A load may be acquire-release.", "11-e", _mend_load),

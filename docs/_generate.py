@@ -23,18 +23,23 @@ from typing import Any
 import numpy as np
 from _results import results_page
 
+from halfulp.certify import detection_litmus
 from halfulp.certify.detection import as_markdown, detection_table
+from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS, LitmusSuspect
 from halfulp.oracle.clauses import CHAPTERS, CLAUSES, KINDS, READINGS, canonical_id
 from halfulp.oracle.formats import FORMATS, Format
 from halfulp.oracle.ops import OPERATIONS, Signature, decided, signatures
 from halfulp.oracle.rounding import value_of
 from halfulp.oracle.sets import AllowedSet
-from halfulp.oracle.suspects import SUSPECTS
+from halfulp.oracle.suspects import SUSPECTS, Suspect
 from halfulp.oracle.typing import rejections
 from halfulp.properties.typed import acceptance_table
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+
+ALL_SUSPECTS: tuple[Suspect | LitmusSuspect, ...] = (*SUSPECTS.values(), *LITMUS_SUSPECTS.values())
+"""Those of operations and programs, then those of atomics."""
 
 NOTE = "<!-- Written by docs/_generate.py; run `make docs` instead of editing. -->\n\n"
 
@@ -165,9 +170,9 @@ def coverage() -> dict[str, Row]:
     for path in sorted((ROOT / "properties").glob("test_*.py")):
         for clause in marked_clauses(import_module(f"halfulp.properties.{path.stem}")):
             rows[clause].properties.append(path.stem.removeprefix("test_"))
-    for name, suspect in SUSPECTS.items():
+    for suspect in ALL_SUSPECTS:
         for clause in suspect.clauses:
-            rows[clause].suspects.append(name)
+            rows[clause].suspects.append(suspect.name)
     return rows
 
 
@@ -380,12 +385,20 @@ def pages() -> dict[Path, str]:
 
 def detection_page() -> str:
     """Who is caught by what: every suspect tried on the suite."""
-    faults = sum(suspect.fault for suspect in SUSPECTS.values())
+    faults = sum(suspect.fault for suspect in ALL_SUSPECTS)
     return (
         "# Detection\n\n<!-- Written by `docs/_generate.py detection`. -->\n\n"
-        f"Each of the {len(SUSPECTS)} [suspects](../explanation/suspects.md) as a backend that is wrong in this one "
-        f"way. {faults} are faults, and have to be caught under every clause that they break; the others are allowed, "
-        "and must not be reported. *Budget* is the depth that it takes.\n\n" + as_markdown(detection_table())
+        f"Each of the {len(ALL_SUSPECTS)} [suspects](../explanation/suspects.md) as a backend that is wrong in this "
+        f"one way, `--backend=saboteur:NAME`. {faults} are faults, and have to be caught under every clause that they "
+        "break; the others are allowed, and must not be reported. *Budget* is the depth that it takes.\n\n"
+        "## Operations and programs\n\n" + as_markdown(detection_table()) + "\n## Atomics\n\n"
+        "Accesses that are lowered wrongly, on the processors of this machine; then devices that show whatever a wrong "
+        "[model](../explanation/memory-model.md) allows. Threads meet by chance, so that counts differ from run to "
+        "run; *forbidden of judged* counts instances of one litmus program, operations of one contest, or accesses "
+        "whose instructions were looked at.\n\n"
+        + as_markdown(detection_litmus.detection_table())
+        + "\n"
+        + table(("suspect", "what it does"), ((f"`{one.name}`", one.summary) for one in LITMUS_SUSPECTS.values()))
     )
 
 

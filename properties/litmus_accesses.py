@@ -54,6 +54,8 @@ class Emitted:
         text: the instruction as it stands.
         scope: ``""`` if it synchronises with every thread there may be, else the name of what it is limited to.
         weak: a compare-exchange that may fail spuriously.
+        kind: of an update, as in the program, with ``" signed"`` or ``" unsigned"`` after max and min; ``""`` where
+            the reader does not say.
     """
 
     op: str
@@ -64,6 +66,7 @@ class Emitted:
     failure: str = ""
     scope: str = ""
     weak: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -295,6 +298,7 @@ class _Pairing:
         self.number = number
         self.expected = wanted.accesses
         self.emitted = path.instructions
+        self.facts = path.facts
         self.places = {location.name: place for place, location in enumerate(program.locations)}
         self.matched: dict[int, int] = {}
         self.mismatch = False
@@ -342,7 +346,7 @@ class _Pairing:
                 raise _Mismatch(self._wrong(access, op, [one for _, one in rest[position:]]))
             position += 1
             self.matched[index] = at
-            found += self._judge(access, instruction)
+            found += self._judge(access, at)
         if position < len(rest):
             extra = rest[position][1]
             last = next((a for a in reversed(self.expected) if a.order is not None), self._last)
@@ -376,7 +380,8 @@ class _Pairing:
             message = "an access to part of a location in its place"
         return self._fault(access, "intent:11-b", message, first.text)
 
-    def _judge(self, access: Access, instruction: Emitted) -> Iterator[Fault]:
+    def _judge(self, access: Access, at: int) -> Iterator[Fault]:
+        instruction = self.emitted[at]
         width = format_of(self.program.location(access.location).dtype).width
         wanted = access.order
         assert wanted is not None
@@ -389,9 +394,13 @@ class _Pairing:
             return
         if instruction.scope:
             yield self._fault(access, "intent:11-h", f"its scope is only {instruction.scope!r}", instruction.text)
-        if not enough(instruction.order, wanted):
+        kind = _kind(access, self.program)
+        if instruction.kind and kind and instruction.kind != kind:
+            yield self._fault(access, "intent:11-b", f"{instruction.kind} instead of {kind}", instruction.text)
+        ends = {fact.holds == bool(fact.equals) for fact in self.facts if fact.what == "success" and fact.at == at}
+        if not enough(instruction.order, wanted) and False not in ends:
             yield self._fault(access, "intent:11-d", f"{instruction.order} instead of {wanted}", instruction.text)
-        if isinstance(access, Cas) and not enough(instruction.failure, FAILURE_ORDERS[wanted]):
+        if isinstance(access, Cas) and True not in ends and not enough(instruction.failure, FAILURE_ORDERS[wanted]):
             message = f"{instruction.failure} on failure instead of {FAILURE_ORDERS[wanted]}"
             yield self._fault(access, "intent:11-f", message, instruction.text)
 
@@ -427,6 +436,14 @@ class _Pairing:
 
     def _moved(self, access: Access, where: str, other: Access, instruction: str) -> Fault:
         return self._fault(access, "intent:11-d", f"moved to {where} `{access_text(other)}`", instruction)
+
+
+def _kind(access: Access, program: Program) -> str:
+    """What an update is to be, in the words of `Emitted.kind`."""
+    if not isinstance(access, Rmw):
+        return ""
+    signed = format_of(program.location(access.location).dtype).signed
+    return f"{access.kind} {'signed' if signed else 'unsigned'}" if access.kind in ("max", "min") else access.kind
 
 
 def _same(expected: str, emitted: str) -> bool:

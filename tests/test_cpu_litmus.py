@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from halfulp.adapters.discovery import AdapterError, load
 from halfulp.adapters.numpy_adapter import NumpyAdapter
 from halfulp.adapters.protocol import (
     Contest,
@@ -28,12 +29,14 @@ from halfulp.backends.cpu.litmus_native import Cells, Meeting, context, progress
 from halfulp.certify.detection_litmus import detect
 from halfulp.certify.report import _evidence
 from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS, ModelDevice
+from halfulp.oracle.kernel import one_node
 from halfulp.oracle.memory.catalogue import catalogue
 from halfulp.oracle.memory.histories import KINDS, judge
 from halfulp.oracle.memory.interleaving import sequential
 from halfulp.oracle.memory.program import DTYPES, Cas, If, Load, Location, Program, Rmw, Store, with_dtype
 from halfulp.oracle.memory.search import allowed, verdict
 from halfulp.oracle.sets import Verdict
+from halfulp.oracle.suspects import SUSPECTS
 from halfulp.properties import contests
 from halfulp.properties.litmus import CONFIGURATIONS, try_instructions, try_litmus, try_orders
 from halfulp.properties.litmus_accesses import UnreadableError, enough, wanted_paths
@@ -406,6 +409,20 @@ def test_backends_without_atomics_are_counted() -> None:
 def test_there_are_enough_suspects() -> None:
     assert sum(suspect.fault for suspect in LITMUS_SUSPECTS.values()) >= 25
     assert all(suspect.summary and bool(suspect.clauses) == suspect.fault for suspect in LITMUS_SUSPECTS.values())
+
+
+def test_suspects_are_backends_by_name() -> None:
+    """Wrong in their atomics, and the reference in all else."""
+    assert not set(LITMUS_SUSPECTS) & set(SUSPECTS)
+    for name in ("rmw_tried_once", "model_no_corr"):
+        backend = load(f"saboteur:{name}")
+        assert backend.name == f"saboteur:{name}"
+        assert isinstance(backend, HasLitmus)
+        (compiled,) = backend.compile([one_node("neg", ("i32",), "i32")], Options())
+        assert callable(compiled)
+        assert compiled(np.array([1, 5], np.uint32))[0].tolist() == [2**32 - 1, 2**32 - 5]
+    with pytest.raises(AdapterError, match="unknown suspect 'no_corr'; did you mean model_no_corr"):
+        load("saboteur:no_corr")
 
 
 def test_a_sum_that_is_not_atomic_is_seen_at_once() -> None:
