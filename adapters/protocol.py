@@ -184,16 +184,25 @@ class HasLitmus(Protocol):
 
 @runtime_checkable
 class HasLitmusArtifact(Protocol):
-    """An adapter that can show what it made of a litmus program, as LLVM IR."""
+    """An adapter that can show what it made of a litmus program, as LLVM IR or PTX."""
 
     def litmus_artifact(self, program: Program, options: Options) -> str:
-        """LLVM IR in which the function ``threadN`` is what thread N of the program does in one instance.
+        """LLVM IR or PTX in which the function ``threadN`` is what thread N of the program does in one instance.
 
         Its first parameters are pointers to the locations, in the program's order. It may have others.
 
         Raises:
             UnsupportedError: the adapter does not compile this program.
         """
+        ...
+
+
+@runtime_checkable
+class PreparesLitmus(Protocol):
+    """An adapter that compiles several litmus programs faster together than one by one."""
+
+    def prepare_litmus(self, programs: Sequence[Program], options: Options, *, runs: bool) -> None:
+        """These programs will be run (or only looked at) next. Raises for none of them."""
         ...
 
 

@@ -20,6 +20,7 @@ from halfulp.adapters.protocol import (
     LitmusOptions,
     LitmusRun,
     Options,
+    PreparesLitmus,
     Rejected,
     Stress,
     Unsupported,
@@ -40,14 +41,16 @@ from halfulp.oracle.memory.refute import Refutation, why_not
 from halfulp.oracle.memory.search import Outcomes, allowed
 from halfulp.oracle.memory.typing import acceptances, rejections
 from halfulp.oracle.sets import Verdict
+from halfulp.properties import litmus_ptx
 from halfulp.properties.litmus_accesses import UnreadableError
 from halfulp.properties.litmus_ir import inspect
 from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.plan import Plan
+from halfulp.properties.replay import RecordedLitmus, encode
 from halfulp.properties.results import Finding, Tally, Trial
 
 NO_LITMUS = "litmus programs are not offered"
-NO_ARTIFACT = "no LLVM IR of litmus programs to look at"
+NO_ARTIFACT = "no LLVM IR or PTX of litmus programs to look at"
 
 CONFIGURATIONS: tuple[LitmusOptions, ...] = (
     LitmusOptions(placement="apart", synchronisation="start", stress=Stress(shuffle=True)),
@@ -126,8 +129,9 @@ def try_litmus(
         options = replace(options, seed=plan.seed, opt_level=level, instances=count)
         tally = Tally(f"litmus[{title(program)}]/{describe(options)}/O{level}", "11")
         trial.tallies.append(tally)
-        finding = _run(adapter, program, options, tally, evidence)
+        finding = run(adapter, program, options, tally, evidence=evidence)
         if finding is not None:
+            finding.token = encode(RecordedLitmus(tally.id, finding.clause, program, options, finding.forbidden))
             trial.findings.append(finding)
             break  # the same again in other ways would only be noise
         if tally.state == "unsupported":
@@ -135,7 +139,10 @@ def try_litmus(
     return trial
 
 
-def _run(adapter: Adapter, program: Program, options: LitmusOptions, tally: Tally, evidence: bool) -> Finding | None:
+def run(
+    adapter: Adapter, program: Program, options: LitmusOptions, tally: Tally, *, evidence: bool = False
+) -> Finding | None:
+    """Run a program once; counts go into ``tally``, what is wrong comes back."""
     start = time.perf_counter()
     answer = ask(adapter, program, options)
     if isinstance(answer, Unsupported):
@@ -254,7 +261,7 @@ def mutant_rate(adapter: Adapter, program: Program, options: LitmusOptions) -> f
 
 
 def try_instructions(adapter: Adapter, programs: Sequence[Program], name: str) -> Trial:
-    """Judge the LLVM IR of programs at every optimisation level; one tally for each level."""
+    """Judge the LLVM IR or PTX of programs at every optimisation level; one tally for each level."""
     trial = Trial()
     for level in adapter.opt_levels:
         tally = Tally(f"litmus-ir[{name}]/O{level}", "11")
@@ -265,9 +272,12 @@ def try_instructions(adapter: Adapter, programs: Sequence[Program], name: str) -
         start = time.perf_counter()
         finding: Finding | None = None
         reasons: list[str] = []
+        if isinstance(adapter, PreparesLitmus):
+            adapter.prepare_litmus(programs, Options(level), runs=False)
         for program in programs:
             try:
-                faults = inspect(program, adapter.litmus_artifact(program, Options(level)))
+                text = adapter.litmus_artifact(program, Options(level))
+                faults = litmus_ptx.inspect(program, text) if litmus_ptx.is_ptx(text) else inspect(program, text)
             except (UnsupportedError, UnreadableError) as missing:
                 reasons.append(str(missing))
                 tally.no_claim += len(program.accesses)
@@ -279,6 +289,7 @@ def try_instructions(adapter: Adapter, programs: Sequence[Program], name: str) -
             if faults and finding is None:
                 first = faults[0]
                 finding = Finding(tally.id, first.clause, listing(program), message=f"{first}.")
+                finding.token = look_token(tally.id, first.clause, program, level)
             if faults and finding is not None:
                 finding.forbidden += len(faults)
                 for fault in faults:
@@ -290,6 +301,11 @@ def try_instructions(adapter: Adapter, programs: Sequence[Program], name: str) -
             finding.judged = tally.allowed + tally.forbidden
             trial.findings.append(finding)
     return trial
+
+
+def look_token(name: str, clause: str, program: Program, level: int) -> str:
+    """The token of a look at the instructions of a program."""
+    return encode(RecordedLitmus(name, clause, program, LitmusOptions(1, opt_level=level), instructions=True))
 
 
 # Typing.
@@ -330,5 +346,6 @@ def try_orders(adapter: Adapter, clause: str) -> Trial:
     if first is not None:
         shown = "; ".join(wrong[:3]) + ("; ..." if len(wrong) > 3 else "")
         message = f"{len(wrong)} of {judged} accesses were accepted or refused wrongly: {shown}."
-        trial.findings.append(Finding(tally.id, clause, listing(first), message=message))
+        token = encode(RecordedLitmus(tally.id, clause, first, options))
+        trial.findings.append(Finding(tally.id, clause, listing(first), message=message, token=token))
     return trial

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from halfulp.adapters.protocol import Adapter, HasLitmus
+from halfulp.adapters.protocol import Adapter, HasLitmus, Options, PreparesLitmus
 from halfulp.oracle.memory.catalogue import FAMILIES, catalogue, operations
 from halfulp.oracle.memory.program import DTYPES, Program, with_dtype
 from halfulp.properties.litmus import NO_LITMUS, try_instructions, try_litmus
+from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.litmus_values import ORDER_PROGRAMS, VALUE_PROGRAMS
 from halfulp.properties.plan import Plan
 from halfulp.properties.results import Tally, Trial
@@ -41,13 +42,21 @@ def try_family(adapter: Adapter, family: str, plan: Plan) -> Trial:
         return trial
     columns = [programs(family, dtype) for dtype in DTYPES]
     levels = tuple(adapter.opt_levels)
+    jobs: dict[int, list[Program]] = {}
     for place, column in enumerate(columns):
         for number, program in enumerate(column):
             if plan.depth == "deep" or place == (number + plan.seed) % len(columns):
                 level = levels[0] if plan.depth == "quick" else levels[(number // len(columns) + place) % len(levels)]
-                tried = try_litmus(adapter, program, plan, level=level, evidence=plan.depth != "quick")
-                trial.tallies += tried.tallies
-                trial.findings += tried.findings
+                jobs.setdefault(level, []).append(program)
+    evidence = plan.depth != "quick"
+    for level, chosen in jobs.items():
+        if isinstance(adapter, PreparesLitmus):
+            beside = [mutant_of(program) for program in chosen if evidence and program.weak]
+            adapter.prepare_litmus([*chosen, *(m.program for m in beside if m)], Options(level), runs=True)
+        for program in chosen:
+            tried = try_litmus(adapter, program, plan, level=level, evidence=evidence)
+            trial.tallies += tried.tallies
+            trial.findings += tried.findings
     return trial
 
 
