@@ -299,6 +299,19 @@ def no_approximation(view: View) -> Iterator[Judgement]:
     yield judgement
 
 
+@_rule
+def quotient_of_operands(view: View) -> Iterator[Judgement]:
+    """A quotient is not a product with a rounded reciprocal."""
+    node = view.node
+    if node is None or node.op not in ("div", "fdiv") or node.attrs or format_of(node.dtype).width < 32:
+        return
+    if isinstance(view.kernel.values[node.args[0]], Constant):
+        return  # the reciprocal may be what was asked for
+    yield _lost(
+        view, "intent:5-a", view.those(lambda one: one.opcode == "rcp"), "a divisor known by its reciprocal only"
+    )
+
+
 # Rounding (``intent:5-a``, ``5.2-b`` to ``5.2-g``).
 
 _DIRECTED = ("rz", "rm", "rp", "rna")
