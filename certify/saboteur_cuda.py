@@ -20,6 +20,7 @@ from halfulp.backends.common.types import SCALARS, Scalar
 from halfulp.backends.cuda.adapter import CudaAdapter
 from halfulp.backends.cuda.cpp import Code
 from halfulp.backends.cuda.functions import CudaLowering
+from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.kernel import Apply, Kernel, Value
 
 # Instructions of PTX that the backend has no use for.
@@ -493,7 +494,7 @@ class Place:
 
     Attributes:
         clause: what it breaks.
-        ptx: the group of ``properties.ptx_items`` whose code shows it; empty where PTX alone does not.
+        ptx: the part of a group of ``properties.ptx_items`` whose code shows it; empty where PTX alone does not.
         gpu: id of the signature, or name of the known program, whose results show it; empty where they do not.
     """
 
@@ -557,7 +558,7 @@ CUDA_SUSPECTS: dict[str, CudaSuspect] = {
             "--use_fast_math --ftz=true --prec-div=false --prec-sqrt=false --fmad=true",
             ("5-b", _F32, "add[f32,f32->f32]"),
             ("5-a", _F32, "div[f32,f32->f32]"),
-            ("5.1-l", "approximate", "flushing-beside-arithmetic"),
+            ("5.1-l", "known-5.1,f32", "flushing-beside-arithmetic"),
         ),
         _flag(
             "ftz_true",
@@ -565,20 +566,20 @@ CUDA_SUSPECTS: dict[str, CudaSuspect] = {
             ("5-b", _F32, "add[f32,f32->f32]"),
             ("5-b", "casts,f32", "cast[f32->f64]"),
             ("5-b", "arithmetic,bf16", "mul[bf16,bf16->bf16]"),
-            ("5.1-l", "approximate", "flushing-beside-arithmetic"),
+            ("5.1-l", "known-5.1,f32", "flushing-beside-arithmetic"),
         ),
         _flag(
             "prec_div_false",
             "--prec-div=false",
             ("5-a", _F32, "div[f32,f32->f32]"),
-            ("5.1-l", "approximate", "fdiv-approximate-first"),
+            ("5.1-l", "known-5.1,f32", "fdiv-approximate-first"),
         ),
         _flag("prec_sqrt_false", "--prec-sqrt=false", ("5-a", _F32, "sqrt[f32->f32]")),
         _flag(
             "fmad_true",
             "--fmad=true",
-            ("5.5-a", "known,5.5", "muladd[f32,f32,f32->f32]"),
-            ("5.5-c", "known,5", "product-used-twice"),
+            ("5.5-a", "known-5.5,f32", "muladd[f32,f32,f32->f32]"),
+            ("5.5-c", "known-5,f32", "product-used-twice"),
             ("5.5-d", "arithmetic,f64", "widened-product-plus"),
             fault=False,
         ),
@@ -616,9 +617,9 @@ CUDA_SUSPECTS: dict[str, CudaSuspect] = {
             "modes_merged",
             modes_merged,
             ("5.1-j", "approximate", "fdiv-in-all-modes"),
-            ("5.1-l", "approximate", "fdiv-approximate-first"),
+            ("5.1-l", "known-5.1,f32", "fdiv-approximate-first"),
         ),
-        _rewritten("fused_across_casts", fused_across_casts, ("5.5-d", "known,5.5", "widened-product-plus")),
+        _rewritten("fused_across_casts", fused_across_casts, ("5.5-d", "known-5.5,f32", "widened-product-plus")),
         _rewritten("sums_regrouped", sums_regrouped, ("5-b", "", "sum-left")),
         _lowered("log1p_beyond_bound", _beyond("log1p", 1), ("5-e", "", "log1p[f32->f32]")),
         _lowered("erfc_beyond_bound", _beyond("erfc", 4), ("5-f", "", "erfc[f32->f32]")),
@@ -646,9 +647,15 @@ class CudaSaboteur(CudaAdapter):
 
     def __init__(self, spec: str) -> None:
         name, _, mode = spec.partition(":")
-        if name not in CUDA_SUSPECTS:
-            raise AdapterError(f"unknown suspect {name!r}; suspects of CUDA: {', '.join(CUDA_SUSPECTS)}")
-        self.suspect = CUDA_SUSPECTS[name]
+        atomics = CUDA_LITMUS_SUSPECTS.get(name)
+        if atomics is not None:
+            self.suspect = CudaSuspect(name, atomics.summary, ())
+            self.accesses = atomics.accesses
+        elif name in CUDA_SUSPECTS:
+            self.suspect = CUDA_SUSPECTS[name]
+        else:
+            known = ", ".join((*CUDA_SUSPECTS, *CUDA_LITMUS_SUSPECTS))
+            raise AdapterError(f"unknown suspect {name!r}; suspects of CUDA: {known}")
         self.lowering = self.suspect.lowering()
         super().__init__(mode, nvrtc_options=self.suspect.options)
         self.name = f"cuda-suspect:{spec}"

@@ -20,6 +20,7 @@ from halfulp.backends.common.frontend import checked
 from halfulp.backends.common.lowering import Lowering
 from halfulp.backends.cuda.driver import DriverMissingError, device
 from halfulp.backends.cuda.functions import CudaLowering
+from halfulp.backends.cuda.litmus_adapter import CudaLitmusMethods
 from halfulp.backends.cuda.lower import Functions, Source, device_function
 from halfulp.backends.cuda.nvrtc import DEFAULT_ARCH, NvrtcError, NvrtcMissingError, compile_source, nvrtc_version
 from halfulp.backends.cuda.program import DeviceProgram, Library, Program, Session
@@ -32,7 +33,7 @@ BATCH = 64
 COMPILE_ONLY = "compile-only"
 
 
-class CudaAdapter:
+class CudaAdapter(CudaLitmusMethods):
     """A kernel compiler for NVIDIA GPUs: CUDA C++, compiled at run time, at two levels of optimisation.
 
     Level 0 calls a function for every operation and optimises as little as NVRTC and its assembler can; level 3 inlines
@@ -64,6 +65,7 @@ class CudaAdapter:
         self.nvrtc_options = (*self.nvrtc_options, *nvrtc_options)
         self._functions = Functions(self.lowering)
         self.session: Session | None = None
+        self.compile_only = bool(mode)
         self.arch = DEFAULT_ARCH
         try:
             versions = {"nvrtc": nvrtc_version()}
@@ -172,7 +174,7 @@ class CudaAdapter:
     def _image(self, kernels: Sequence[Kernel], opt_level: int, *, ptx: bool = False) -> bytes:
         nvrtc, ptxas = self.options_of(opt_level)
         return compile_source(
-            self.source(kernels, opt_level), arch=self.arch, ptx=ptx, options=["--minimal", *nvrtc], ptxas=ptxas
+            self.source(kernels, opt_level), arch=self.arch, ptx=ptx, options=["--minimal", "-w", *nvrtc], ptxas=ptxas
         )
 
     def _compile(self, kernels: Sequence[Kernel], opt_level: int) -> list[Compiled | Unsupported]:
