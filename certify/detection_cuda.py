@@ -15,7 +15,7 @@ from halfulp.oracle.ops.record import Signature
 from halfulp.properties.known import KNOWN, Known
 from halfulp.properties.plan import Plan
 from halfulp.properties.programs import try_programs
-from halfulp.properties.ptx_items import try_code
+from halfulp.properties.ptx_items import try_part
 from halfulp.properties.results import Trial
 from halfulp.properties.trial import try_signature
 
@@ -30,7 +30,7 @@ class Row:
         suspect, fault: as in `CudaSuspect`.
         clause: what it breaks.
         means: how it is looked for: in the text of the code, or in results of a GPU.
-        where: the group or the program that was tried.
+        where: the kernel or the program that was tried.
         program: id of what caught it, ``""`` where nothing did.
         forbidden, judged: claims or results that do not hold, of how many.
         seconds: compilation, run and judgement together.
@@ -65,7 +65,7 @@ def _known() -> dict[str, Known]:
 def try_place(backend: Adapter, place: Place, means: Means, plan: Plan) -> Trial:
     """The property of a place."""
     if means == "ptx":
-        return try_code(backend, place.ptx)
+        return try_part(backend, place.ptx)
     if place.gpu in _signatures():
         return try_signature(backend, _signatures()[place.gpu], plan, explain=False)
     return try_programs(backend, _known()[place.gpu].subjects(plan), explain=False)

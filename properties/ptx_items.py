@@ -13,18 +13,19 @@ from functools import cache
 
 from halfulp.adapters.protocol import Adapter, HasArtifact, Options, UnsupportedError
 from halfulp.oracle.formats import FLOATS, INTS, format_of
-from halfulp.oracle.kernel import Apply, Input, Kernel
+from halfulp.oracle.kernel import Apply, Input, Kernel, Type, one_node
 from halfulp.oracle.ops import decided, operation, signatures
 from halfulp.oracle.ops.record import Signature
 from halfulp.properties.build import COMPARISONS, Builder
 from halfulp.properties.known import KNOWN
-from halfulp.properties.ptx import UnreadableError, is_ptx
+from halfulp.properties.ptx import is_ptx
 from halfulp.properties.ptx_rules import EXTREMA, Fault, inspect
 from halfulp.properties.results import Finding, Tally, Trial
 
 NO_PTX = "no PTX to look at"
 
 ARITHMETIC = ("add", "sub", "mul", "div", "fdiv", "sqrt", "neg", "abs", "muladd", *EXTREMA, *COMPARISONS)
+MODAL = ("exp2", "tanh", "fdiv")
 OF_INTEGERS = ("add", "sub", "mul", "neg", "abs", "floordiv", "mod", "shl", "shr")
 
 
@@ -37,73 +38,103 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Group:
-    """What one pytest item judges.
+class Part:
+    """One kernel of a group.
 
     Attributes:
-        name: ours: ``"casts,f64"``; the id is ``ptx[casts,f64]``.
-        chapter: section of the dialect.
-        clauses: what the claims may rest on.
+        name: ours: ``"casts,f64"``; the id is ``ptx[casts,f64]/O0``.
+        clauses: what the claims about it rest on, all of them.
     """
 
     name: str
-    chapter: str
     clauses: tuple[str, ...]
 
 
-_PLAIN = ("intent:5-a", "intent:5-b")
+@dataclass(frozen=True)
+class Group:
+    """What one pytest item judges: a chapter, or half of one."""
+
+    name: str
+    chapter: str
+    parts: tuple[Part, ...]
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(clause for part in self.parts for clause in part.clauses))
+
+
 _FUSION = "intent:5.5-d"
 _FLUSHABLE = ("f32", "bf16")
 """Formats whose subnormal numbers are f32's."""
 
 
-def _arithmetic(dtype: str) -> Group:
+def _arithmetic(dtype: str) -> Part:
     flush = ("intent:5-b",) if dtype in _FLUSHABLE else ()
     fuse = (_FUSION,) if dtype in ("f32", "f64") else ()
-    return Group(f"arithmetic,{dtype}", "5", ("intent:5-a", *flush, "intent:5.2-k", "intent:5.2-l", *fuse))
+    return Part(f"arithmetic,{dtype}", ("intent:5-a", *flush, "intent:5.2-k", "intent:5.2-l", *fuse))
 
 
-def _casts(dtype: str) -> Group:
+def _integers(dtype: str) -> Part:
+    return Part(f"integers,{dtype}", ("intent:4-a", "intent:4-b" if format_of(dtype).signed else "intent:4-c"))
+
+
+def _casts(dtype: str) -> Part:
     if dtype in INTS:
-        return Group(f"casts,{dtype}", "5.2", ("intent:5-a", "intent:5.2-a", "intent:5.2-b"))
+        return Part(f"casts,{dtype}", ("intent:5-a", "intent:5.2-a", "intent:5.2-b"))
     flush = ("intent:5-b",) if dtype in (*_FLUSHABLE, "f64") else ()
-    return Group(f"casts,{dtype}", "5.2", ("intent:5-a", *flush, *(f"intent:5.2-{letter}" for letter in "cdfg")))
+    return Part(f"casts,{dtype}", ("intent:5-a", *flush, *(f"intent:5.2-{letter}" for letter in "cdfg")))
+
+
+def _of_chapter(chapter: str) -> tuple[Part, ...]:
+    return (
+        Part(f"known-{chapter},f32", ("intent:5-a", "intent:5-b", _FUSION)),
+        Part(f"known-{chapter},f64", ("intent:5-a", _FUSION)),
+    )
 
 
 GROUPS: tuple[Group, ...] = (
-    *(_arithmetic(dtype) for dtype in FLOATS),
-    *(
-        Group(f"integers,{dtype}", "4", ("intent:4-a", "intent:4-b" if format_of(dtype).signed else "intent:4-c"))
-        for dtype in INTS
+    Group("arithmetic", "5", (*map(_arithmetic, FLOATS), *_of_chapter("5"))),
+    Group("fusion", "5.5", _of_chapter("5.5")),
+    Group("integers", "4", tuple(map(_integers, INTS))),
+    Group("casts-of-floats", "5.2", tuple(map(_casts, FLOATS))),
+    Group("casts-of-integers", "5.2", tuple(map(_casts, INTS))),
+    Group(
+        "approximate",
+        "5.1",
+        (
+            Part("functions", ("intent:5-b", "intent:5.1-a")),
+            Part("approximate", ("intent:5-b", "intent:5.1-a", *(f"intent:5.1-{letter}" for letter in "ghjl"))),
+            Part(
+                "known-5.1,f32",
+                (
+                    *("intent:5-a", "intent:5-b", "intent:5.1-a", _FUSION),
+                    *(f"intent:5.1-{letter}" for letter in "ghjl"),
+                ),
+            ),
+        ),
     ),
-    *(_casts(dtype) for dtype in (*FLOATS, *INTS)),
-    Group("functions", "5.1", ("intent:5-b", "intent:5.1-a")),
-    Group("approximate", "5.1", (*_PLAIN, *(f"intent:5.1-{letter}" for letter in "aghjl"), _FUSION)),
-    Group("known,5", "5", (*_PLAIN, _FUSION)),
-    Group("known,5.5", "5.5", (*_PLAIN, _FUSION)),
-    Group("random", "12", ("intent:12-a",)),
+    Group("random", "12", (Part("random", ("intent:12-a",)),)),
 )
 """All groups. bool has no arithmetic, and what its casts do is left open."""
 
-BY_NAME = {group.name: group for group in GROUPS}
+CHAPTERS = {part.name: group.chapter for group in GROUPS for part in group.parts}
 
 
 def together(parts: Sequence[tuple[str, Kernel]]) -> Subject:
-    """One kernel that does what each of these does; inputs of one dtype are shared, the first with the first."""
+    """One kernel that does what each of these does; inputs of one type are shared, the first with the first."""
     builder = Builder()
-    inputs: dict[tuple[str, int], int] = {}
+    inputs: dict[tuple[Type, int], int] = {}
     outputs: list[int] = []
     labels: list[str] = []
     for label, part in parts:
         moved: dict[int, int] = {}
-        counts: dict[str, int] = {}
+        counts: dict[Type, int] = {}
         for at, value in enumerate(part.values):
             if isinstance(value, Input):
-                dtype = value.type.dtype
-                key = dtype, counts.get(dtype, 0)
-                counts[dtype] = key[1] + 1
+                key = value.type, counts.get(value.type, 0)
+                counts[value.type] = key[1] + 1
                 if key not in inputs:
-                    inputs[key] = builder.input(dtype)
+                    inputs[key] = builder.input(value.type.dtype, scalar=not value.type.dims)
                 moved[at] = inputs[key]
                 continue
             if isinstance(value, Apply):
@@ -125,84 +156,81 @@ def _known(chapter: str, dtype: str) -> Subject:
 
 
 @cache
-def subjects(name: str) -> tuple[Subject, ...]:
-    """The kernels of a group."""
+def subject(name: str) -> Subject:
+    """The kernel of a part."""
     kind, _, which = name.partition(",")
     match kind:
-        case "known":
-            return _known(which, "f32"), _known(which, "f64")
         case "arithmetic":
-            chosen = [s for s in signatures(ARITHMETIC) if s.args[0] == which and not s.attrs]
+            return _operations(s for s in signatures(ARITHMETIC) if s.args[0] == which and not s.attrs)
         case "integers":
-            chosen = [s for s in signatures(OF_INTEGERS) if s.args[0] == which and decided(s)]
+            return _operations(s for s in signatures(OF_INTEGERS) if s.args[0] == which and decided(s))
         case "casts":
-            chosen = [s for s in signatures(("cast",)) if s.args[0] == which and decided(s)]
+            return _operations(s for s in signatures(("cast",)) if s.args[0] == which and decided(s))
         case "functions":
-            chosen = [s for s in signatures(("exp2", "tanh")) if s.args[0] in ("f32", "f64") and not s.attrs]
+            return _operations(s for s in signatures(MODAL) if s.args[0] in ("f32", "f64") and not s.attrs)
+        case "approximate":
+            return _operations(s for s in signatures(MODAL) if s.args[0] == "f32")
         case "random":
-            chosen = [s for s in signatures(("random_bits", "random_uniform")) if decided(s)]
-        case _:
-            chosen = [s for s in signatures(("exp2", "tanh", "fdiv")) if s.args[0] == "f32"]
-            return _operations(chosen), _known("5.1", "f32")
-    return (_operations(chosen),)
+            return _operations(s for s in signatures(("random_bits", "random_uniform")) if decided(s))
+    return _known(kind.removeprefix("known-"), which)
 
 
-def try_code(adapter: Adapter, name: str) -> Trial:
-    """Judge the PTX of a group at the lowest and the highest optimisation level; one tally for each.
+def try_group(adapter: Adapter, group: Group) -> Trial:
+    """Judge the PTX of a group at the lowest and the highest optimisation level."""
+    trial = Trial()
+    if not shows_ptx(adapter):
+        tally = Tally(f"ptx[{group.name}]/O{min(adapter.opt_levels)}", group.chapter, "unsupported", NO_PTX)
+        return Trial([tally])
+    for part in group.parts:
+        tried = try_part(adapter, part.name)
+        trial.tallies += tried.tallies
+        trial.findings += tried.findings
+    return trial
 
-    A tally counts claims: one for each output and clause that says something about its code. Outputs without a claim
-    are counted as such.
+
+def try_part(adapter: Adapter, name: str) -> Trial:
+    """Judge the PTX of one kernel.
+
+    A tally counts claims: one for each output and clause that says something about its code. What the adapter does not
+    compile, or what cannot be read, has none.
     """
     trial = Trial()
-    group = BY_NAME[name]
     for level in sorted({min(adapter.opt_levels), max(adapter.opt_levels)}):
-        tally = Tally(f"ptx[{name}]/O{level}", group.chapter)
+        tally = Tally(f"ptx[{name}]/O{level}", CHAPTERS[name])
         trial.tallies.append(tally)
         start = time.perf_counter()
-        finding: Finding | None = None
-        for subject in subjects(name):
-            faults = _judge(adapter, subject, level, tally)
-            if faults is None:
-                break
-            if faults and finding is None:
-                finding = _finding(tally.id, subject, faults[0])
-            if faults and finding is not None:
-                finding.forbidden += len(faults)
-                for fault in faults:
-                    clause = fault.judgement.clause
-                    finding.clauses[clause] = finding.clauses.get(clause, 0) + 1
+        faults = _judge(adapter, subject(name), level, tally)
         tally.seconds = time.perf_counter() - start
-        judged = tally.allowed + tally.forbidden
-        if tally.state == "run" and not judged:
-            tally.state, tally.reason = "unsupported", tally.reason or "nothing of this group is compiled"
-        if finding is not None:
-            finding.judged = judged
+        if faults:
+            finding = _finding(tally.id, subject(name), faults[0])
+            finding.forbidden, finding.judged = tally.forbidden, tally.allowed + tally.forbidden
+            for fault in faults:
+                clause = fault.judgement.clause
+                finding.clauses[clause] = finding.clauses.get(clause, 0) + 1
             trial.findings.append(finding)
     return trial
 
 
-def _judge(adapter: Adapter, subject: Subject, level: int, tally: Tally) -> list[Fault] | None:
-    """The faults of one kernel; None where the adapter shows no PTX at all."""
-    if not isinstance(adapter, HasArtifact):
-        tally.state, tally.reason = "unsupported", NO_PTX
-        return None
+def shows_ptx(adapter: Adapter) -> bool:
+    """Whether the adapter shows what it compiles, and that is PTX: asked of the sum of two f32."""
     try:
-        text = adapter.artifact(subject.kernel, Options(level))
+        return isinstance(adapter, HasArtifact) and is_ptx(adapter.artifact(_SUM, Options(min(adapter.opt_levels))))
+    except (UnsupportedError, ValueError):
+        return False
+
+
+_SUM = one_node("add", ("f32", "f32"), "f32")
+
+
+def _judge(adapter: Adapter, subject: Subject, level: int, tally: Tally) -> list[Fault]:
+    """The faults of one kernel."""
+    assert isinstance(adapter, HasArtifact)
+    try:
+        claims, faults = inspect(subject.kernel, adapter.artifact(subject.kernel, Options(level)))
     except (UnsupportedError, ValueError) as missing:
-        tally.reason = str(missing)
-        tally.no_claim += len(subject.kernel.outputs)
+        tally.state, tally.reason = "unsupported", str(missing)
         return []
-    if not is_ptx(text):
-        tally.state, tally.reason = "unsupported", NO_PTX
-        return None
-    try:
-        claims, faults = inspect(subject.kernel, text)
-    except UnreadableError as missing:
-        tally.reason = str(missing)
-        tally.no_claim += len(subject.kernel.outputs)
-        return []
-    tally.allowed += len(claims) - len(faults)
-    tally.forbidden += len(faults)
+    tally.allowed, tally.forbidden = len(claims) - len(faults), len(faults)
     for claim in claims:
         tally.cases[claim.clause] = tally.cases.get(claim.clause, 0) + 1
     return faults

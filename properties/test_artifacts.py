@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from halfulp.adapters.protocol import Adapter
-from halfulp.properties.ptx_items import GROUPS, Group, try_code
+from halfulp.properties.ptx_items import GROUPS, Group, try_group
 from halfulp.properties.results import Trial
 
 
@@ -15,4 +15,4 @@ from halfulp.properties.results import Trial
     "group", [pytest.param(group, id=group.name, marks=pytest.mark.clauses(*group.clauses)) for group in GROUPS]
 )
 def test_code(backend: Adapter, report_trial: Callable[[Trial], None], group: Group) -> None:
-    report_trial(try_code(backend, group.name))
+    report_trial(try_group(backend, group))
