@@ -17,8 +17,8 @@ from halfulp.certify import tables
 from halfulp.certify.commands.certify import _target, available_cpus
 from halfulp.certify.commands.common import FOUND, MALFORMED, OK, CommandError, Subparsers, add_command
 from halfulp.certify.report import write_json
-from halfulp.certify.sweep import engine, plot
-from halfulp.certify.sweep.domain import Codes, Domain, Listed, Sample, critical_and_known
+from halfulp.certify.sweep import engine, on_device, plot
+from halfulp.certify.sweep.domain import Codes, Domain, Listed, Pairs, Sample, critical_and_known
 from halfulp.certify.sweep.job import Job, SweepError, job_from_plain, run_points, target_of, worst_of_chunk
 from halfulp.certify.sweep.known import known_inputs
 from halfulp.certify.sweep.part import KEPT, Part
@@ -39,6 +39,7 @@ Try every input of an operation on a backend, judge every result, and keep one r
   halfulp sweep lgamma --format f64 --sample 1e5        f64 cannot be enumerated
   halfulp sweep fdiv --approximate --rhs 3,0x7e800001   every lhs, for each of these divisors
   halfulp sweep fdiv --approximate --sample 1e9         random pairs
+  halfulp sweep mul --format bf16                       all 2^32 pairs
   halfulp sweep tanh --json --plot tanh.svg > tanh.json
   halfulp sweep asin --scheduler tcp://HOST:8786        on a Dask cluster: the same record
   halfulp sweep --resume FILE                           go on after an interruption
@@ -52,6 +53,9 @@ worst inputs of the sample follows.
 
 Exit status: 0; 1 if anything is forbidden, undecided or not repeatable; 2 if it was interrupted or could not start.
 """
+
+WIDEST_PAIR = 16
+"""Bits of an operand whose pairs can be enumerated."""
 
 DEFAULT_SAMPLE = 100_000
 """Inputs of an f64 sweep that does not say how many."""
@@ -71,6 +75,9 @@ def add_parsers(subparsers: Subparsers) -> None:
     parser.add_argument("--lhs", metavar="VALUES", help="of two operands: the values of the first")
     parser.add_argument("--rhs", metavar="VALUES", help="of two operands: the values of the second")
     parser.add_argument("--processes", metavar="N", help="processes to run in parallel (default: one for each CPU)")
+    parser.add_argument(
+        "--judge", metavar="WHERE", default="auto", help="auto (default), host, or device: where the results are"
+    )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="run on a Dask cluster instead, tcp://HOST:PORT")
     parser.add_argument(
         "--json", nargs="?", const="-", metavar="FILE", help="the record as JSON, on standard output or to FILE"
@@ -100,12 +107,18 @@ def _run(arguments: argparse.Namespace) -> int:
         plot.check(job, picture)
     target = None if arguments.json in (None, "-") else _target("--json", arguments.json)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stays = _judged_on_device(arguments, job)
     known = run_points(job, [one.operands for one in known_inputs(job.signature)])
     try:
         with _executor(arguments, job) as (executor, at_once):
-            engine.run(state, executor, at_once, quiet=arguments.quiet)
-            found = _found(state, executor, known)
+            if stays:
+                found = on_device.found(job, executor, known, seed=0, quiet=arguments.quiet)
+            else:
+                engine.run(state, executor, at_once, quiet=arguments.quiet)
+                found = _found(state, executor, known)
     except KeyboardInterrupt:
+        if stays:
+            raise CommandError("interrupted; what a device has judged is not kept: start it anew") from None
         return _interrupted(state)
     found.wall = time.monotonic() - began
     record = record_of(job, found, target_of(job.backend, job.signature).level)
@@ -119,6 +132,22 @@ def _run(arguments: argparse.Namespace) -> int:
         print(summary_text(job, record))
     state.discard()
     return OK if found.good else FOUND
+
+
+def _judged_on_device(arguments: argparse.Namespace, job: Job) -> bool:
+    """Whether the results stay on the device, by the option, or because they can."""
+    if arguments.judge not in ("auto", "host", "device"):
+        raise CommandError(f"--judge {arguments.judge}: auto, host or device")
+    if arguments.judge == "host" or arguments.resume or arguments.scheduler is not None:
+        return False
+    if on_device.covers(job, target_of(job.backend, job.signature)):
+        return True
+    if arguments.judge == "device":
+        raise CommandError(
+            "--judge device: it judges all codes, or a --range of them, of an f32 function on the cuda backend, and "
+            f"not {job.signature.id} on {job.backend} here; leave it out"
+        )
+    return False
 
 
 def _interrupted(state: engine.State) -> int:
@@ -161,6 +190,7 @@ def _found(state: engine.State, executor: Any, known: Part) -> Found:
     return Found(
         total,
         digest,
+        total.sums,
         sorted(worst, key=lambda extreme: extreme.key)[:KEPT],
         known,
         searched,
@@ -242,8 +272,10 @@ def _inputs(arguments: argparse.Namespace, signature: Signature) -> Domain:
         raise CommandError(f"{ways[-1]} and {(listed + ways)[0]} exclude each other: each says which inputs to try")
     if arguments.seed is not None and (listed or "--range" in ways):
         raise CommandError("--seed is for samples; leave it out where inputs are enumerated")
-    first, count = (0, fmt.code_count) if arguments.range is None else _range(fmt, arguments.range)
     binary = len(signature.args) == 2
+    pairs = binary and not listed and fmt.width <= WIDEST_PAIR
+    codes = fmt.code_count ** (2 if pairs else 1)
+    first, count = (0, codes) if arguments.range is None else _range(fmt, arguments.range, codes)
     if listed:
         if not binary:
             raise CommandError(f"--{listed[0]}: {signature.op} has one operand; use --range to choose inputs")
@@ -256,7 +288,9 @@ def _inputs(arguments: argparse.Namespace, signature: Signature) -> Domain:
         number = DEFAULT_SAMPLE if arguments.sample is None else _count("--sample", arguments.sample)
         points = critical_and_known(signature, [one.operands for one in known_inputs(signature)])
         return Sample(signature, points, number, _seed(arguments.seed))
-    if binary:
+    if pairs and arguments.seed is None:
+        return Pairs(fmt.name, first, count)
+    if binary and not pairs:
         raise CommandError(
             f"{signature.op} has two operands: list the values of one with --rhs or --lhs, or draw pairs with --sample"
         )
@@ -271,15 +305,17 @@ def _enumerable(fmt: Format, count: int) -> None:
         raise CommandError(f"{count:,} inputs of {fmt.name} cannot be enumerated; use --sample N, or a --range")
 
 
-def _range(fmt: Format, text: str) -> tuple[int, int]:
+def _range(fmt: Format, text: str, codes: int) -> tuple[int, int]:
+    """First and number of ``codes`` bit patterns, of one operand or of a pair."""
     low, colon, high = text.partition(":")
     try:
         ends = int(low, 0), int(high, 0)
     except ValueError:
         raise CommandError(f"--range {text}: write LO:HI as bit patterns, e.g. 0x3f800000:0x40000000") from None
-    if not colon or not 0 <= ends[0] < ends[1] <= fmt.code_count:
+    if not colon or not 0 <= ends[0] < ends[1] <= codes:
+        what = fmt.name if codes == fmt.code_count else f"pairs of {fmt.name}, the first operand's above the second's"
         raise CommandError(
-            f"--range {text}: it has to hold bit patterns of {fmt.name}, LO below HI and HI at most {fmt.code_count:#x}"
+            f"--range {text}: it has to hold bit patterns of {what}, LO below HI and HI at most {codes:#x}"
         )
     return ends[0], ends[1] - ends[0]
 

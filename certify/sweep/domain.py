@@ -101,6 +101,37 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Two operands: consecutive pairs. The number of a pair has the bits of the first operand above the second's.
+
+    Attributes:
+        fmt: name of the format of both, of 16 bits at most.
+        first, count: numbers of the pairs.
+    """
+
+    fmt: str
+    first: int
+    count: int
+
+    @property
+    def inputs(self) -> int:
+        return self.count
+
+    @property
+    def exhaustive(self) -> bool:
+        return self.count == format_of(self.fmt).code_count ** 2
+
+    def columns(self, start: int, n: int) -> tuple[Bits, ...]:
+        fmt = format_of(self.fmt)
+        number = np.arange(n, dtype=np.uint32) + np.uint32(self.first + start)
+        second = number & np.uint32(fmt.code_count - 1)
+        return (number >> np.uint32(fmt.width)).astype(fmt.storage), second.astype(fmt.storage)
+
+    def plain(self) -> dict[str, Any]:
+        return {"kind": "pairs", "format": self.fmt, "first": self.first, "count": self.count}
+
+
+@dataclass(frozen=True)
 class Sample:
     """Listed points (critical and known hard inputs), then random inputs.
 
@@ -167,7 +198,7 @@ class Sample:
         return {"kind": "sample", "points": points, "draws": self.draws, "seed": self.seed}
 
 
-Domain = Codes | Listed | Sample
+Domain = Codes | Listed | Pairs | Sample
 
 
 def domain_from_plain(signature: Signature, data: Mapping[str, Any]) -> Domain:
@@ -182,6 +213,8 @@ def domain_from_plain(signature: Signature, data: Mapping[str, Any]) -> Domain:
         case "listed":
             values = tuple(data["values"])
             return Listed(data["format"], data["position"], values, data["first"], data["count"])
+        case "pairs":
+            return Pairs(data["format"], data["first"], data["count"])
         case "sample":
             return Sample(signature, tuple(map(tuple, data["points"])), data["draws"], data["seed"])
     raise KeyError(data["kind"])

@@ -23,7 +23,7 @@ from halfulp.certify.sweep.domain import chunk_length
 from halfulp.certify.sweep.job import Job, SweepError, run_chunks, target_of
 from halfulp.certify.sweep.part import Part, part_from_plain
 
-STATE_SCHEMA = "halfulp-sweep-state-1"
+STATE_SCHEMA = "halfulp-sweep-state-2"
 
 AIM = 0.5
 """Seconds that one task should take: long against the cost of a task, short for somebody who interrupts."""

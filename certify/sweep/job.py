@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from halfulp.adapters.discovery import AdapterError, load
 from halfulp.adapters.protocol import Adapter, Compiled, Options, Rejected, Unsupported, UnsupportedError
+from halfulp.certify.sweep.digest import add, digest_of
 from halfulp.certify.sweep.domain import CHUNK, Codes, Domain, Sample, chunk_count, chunk_length, domain_from_plain
 from halfulp.certify.sweep.judges import Judge, judge_of
 from halfulp.certify.sweep.part import Extreme, Part
@@ -129,8 +131,12 @@ def target_of(backend: str, signature: Signature) -> Target:
     return Target(adapter, answer, level)
 
 
-_ONE_AT_A_TIME = threading.Lock()
-"""The oracle's arithmetic has a working precision for the whole process, so workers with threads take turns."""
+_ONE_AT_A_TIME = threading.RLock()
+
+
+def one_at_a_time() -> AbstractContextManager[object]:
+    """The oracle's arithmetic has a working precision for the whole process, so workers with threads take turns."""
+    return _ONE_AT_A_TIME
 
 
 def run_chunks(job: Job, numbers: Sequence[int]) -> list[tuple[int, Part]]:
@@ -139,7 +145,7 @@ def run_chunks(job: Job, numbers: Sequence[int]) -> list[tuple[int, Part]]:
     Raises:
         SweepError: see `target_of` and `Target`.
     """
-    with _ONE_AT_A_TIME:
+    with one_at_a_time():
         target, judge = target_of(job.backend, job.signature), judge_of(job.signature)
         return [(number, _chunk(job, target, judge, number)) for number in numbers]
 
@@ -156,6 +162,7 @@ def _chunk(job: Job, target: Target, judge: Judge, number: int) -> Part:
         got = target(piece, job.signature)
         ran = _clocks()
         digest.update(got.data)
+        total.sums = add(total.sums, digest_of(job.signature, piece, got))
         judging = _clocks()
         for low in range(0, len(got), stretch):
             rows = slice(low, low + stretch)
@@ -212,7 +219,7 @@ def worst_of_chunk(job: Job, number: int) -> tuple[str, list[Extreme]]:
     Raises:
         SweepError: see `target_of` and `Target`.
     """
-    with _ONE_AT_A_TIME:
+    with one_at_a_time():
         target, judge = target_of(job.backend, job.signature), judge_of(job.signature)
         start, length = number * CHUNK, chunk_length(job.domain, number)
         columns = job.domain.columns(start, length)
@@ -233,7 +240,7 @@ def run_points(job: Job, points: Sequence[tuple[int, ...]]) -> Part:
     """
     if not points:
         return Part()
-    with _ONE_AT_A_TIME:
+    with one_at_a_time():
         target, judge = target_of(job.backend, job.signature), judge_of(job.signature)
         columns = [np.array([point[i] for point in points], fmt.storage) for i, fmt in enumerate(job.signature.formats)]
         began = _clocks()

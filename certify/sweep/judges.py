@@ -18,7 +18,8 @@ import numpy as np
 from halfulp.certify import tables
 from halfulp.certify.sweep.part import BINS, KEPT, Array, Assessment, Extreme, Part, part_of
 from halfulp.oracle import codes, functions
-from halfulp.oracle.bulk import TARGETS, BulkJudge, Limits, Summary
+from halfulp.oracle.bulk import TARGETS, BulkJudge, Limits, Pieces, Summary
+from halfulp.oracle.bulk.kernel import Word
 from halfulp.oracle.bulk.quotients import PIECE, quotients
 from halfulp.oracle.formats import FORMATS, Bits, Format
 from halfulp.oracle.functions import UndecidedRoundingError, source
@@ -387,13 +388,39 @@ class FunctionJudge:
             total.add(self._run(start, got[start - first : end - first], strict, len(got)))
         return total
 
+    @property
+    def cuts(self) -> list[int]:
+        """Where a stretch of codes has to be cut, so that what is said of its first code holds for all of it."""
+        return sorted({cut for low, high in (*self.strict, _SUBNORMAL_POWERS) for cut in (low, high + 1)})
+
+    def is_strict(self, bits: Array) -> Mask:
+        """Which codes lie in a strict stretch."""
+        strict = np.zeros(len(bits), bool)
+        for low, high in self.strict:
+            strict |= (low <= bits) & (bits <= high)
+        return strict
+
     def _stretches(self, first: int, end: int) -> list[tuple[int, int, bool]]:
         """The codes of a run, cut at the ends of the strict stretches."""
-        cuts = {first, end}
-        for low, high in (*self.strict, _SUBNORMAL_POWERS):
-            cuts |= {cut for cut in (low, high + 1) if first < cut < end}
-        edges = sorted(cuts)
+        edges = [first, *(cut for cut in self.cuts if first < cut < end), end]
         return [(a, b, any(low <= a <= high for low, high in self.strict)) for a, b in pairwise(edges)]
+
+    def clear(self, pieces: Pieces, rows: Array) -> Mask:
+        """Of which pieces every result is allowed, by the rows of the bulk judge alone (`BulkJudge.rows`).
+
+        Args:
+            pieces: none may contain a cut.
+            rows: in strict stretches without the relative limit.
+        """
+        strict = self.is_strict(pieces.firsts)
+        counted = pieces.lengths if self.limits.steps is None else rows[:, : self.limits.steps + 1].sum(axis=1)
+        within = np.where(strict, rows[:, 0], counted)
+        clear = ~self.bulk.again(pieces, rows) & (within == pieces.lengths)
+        clear &= ~(rows[:, [Word.WRONG, Word.BEYOND, Word.ZERO_SIGN]] > 0).any(axis=1)
+        if self.flush:
+            low, high = _SUBNORMAL_POWERS
+            clear &= (pieces.firsts < low) | (pieces.firsts > high)
+        return np.asarray(clear)
 
     def _run(self, first: int, got: Bits, strict: bool, size: int) -> Part:
         """One stretch: natively; what is not clear, again in smaller ones, and at last one by one."""
@@ -402,7 +429,7 @@ class FunctionJudge:
         before = self.undecided.undecided
         summary = self.bulk.sweep(first, got, Limits(steps=0) if strict else self.limits)
         if _clear(summary) and self.undecided.undecided == before:
-            return _part_of_summary(summary)
+            return part_of_summary(summary)
         if size > FINE:
             smaller = max(FINE, size // 32)
             total = Part()
@@ -425,10 +452,7 @@ class FunctionJudge:
         before = self.undecided.undecided
         found = self.bulk.elements(flushed(bits) if self.flush else bits, got)
         clear = ~found.wrong & self._within(found, got)
-        strict = np.zeros(len(bits), bool)
-        for low, high in self.strict:
-            strict |= (low <= bits) & (bits <= high)
-        clear &= ~strict | (found.nearest == got)
+        clear &= ~self.is_strict(bits) | (found.nearest == got)
         verdict = np.zeros(len(bits), np.uint8)
         nearest, distance, error = found.nearest, found.distance.copy(), found.error.copy()
         touched = np.zeros(len(bits), bool)
@@ -480,7 +504,7 @@ def _clear(summary: Summary) -> bool:
     return not (summary.wrong or summary.forbidden or summary.unspecified or summary.beyond or summary.zero_sign)
 
 
-def _part_of_summary(summary: Summary) -> Part:
+def part_of_summary(summary: Summary) -> Part:
     at, error_at = summary.max_distance_at, summary.max_error_at
     return Part(
         inputs=summary.inputs,

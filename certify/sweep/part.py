@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from halfulp.certify.sweep.digest import NONE, Digest, add
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.sets import Verdict
 
@@ -89,6 +90,7 @@ class Part:
         target_seconds, judge_seconds: wall time in the process that did it.
         target_cpu, judge_cpu: seconds of processor time of the thread that did it, which do not count waiting.
         digest: SHA-256 of the output of the chunk.
+        sums: digest that does not depend on order, see `certify.sweep.digest`.
     """
 
     inputs: int = 0
@@ -113,11 +115,13 @@ class Part:
     target_cpu: float = 0.0
     judge_cpu: float = 0.0
     digest: str = ""
+    sums: Digest = NONE
 
     def add(self, later: Part) -> None:
         """Merge the part of later inputs into this one. The digest stays."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(later, name))
+        self.sums = add(self.sums, later.sums)
         self.histogram = [a + b for a, b in zip(self.histogram, later.histogram, strict=True)]
         if later.max_distance > self.max_distance:
             self.max_distance, self.max_argument = later.max_distance, later.max_argument
@@ -156,7 +160,7 @@ def part_from_plain(data: Mapping[str, Any]) -> Part:
         values[name] = [
             Extreme(**{**row, "operands": tuple(row["operands"]), "error": _in(row["error"])}) for row in data[name]
         ]
-    for name in ("max_argument", "max_error_argument"):
+    for name in ("max_argument", "max_error_argument", "sums"):
         values[name] = tuple(data[name])
     values["max_error"] = float(_in(data["max_error"]) or 0.0)
     values["profile"] = [(first, float(_in(error) or 0.0)) for first, error in data["profile"]]

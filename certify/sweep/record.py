@@ -12,7 +12,9 @@ from typing import Any
 
 from halfulp.certify.device import cpu_class, device_class
 from halfulp.certify.show import plural, value_text
-from halfulp.certify.sweep.domain import CHUNK, Codes, Listed, Sample
+from halfulp.certify.sweep import digest
+from halfulp.certify.sweep.digest import Digest
+from halfulp.certify.sweep.domain import CHUNK, Codes, Listed, Pairs, Sample
 from halfulp.certify.sweep.job import Job
 from halfulp.certify.sweep.part import BINS, KEPT, Extreme, Part
 from halfulp.oracle.ops import operation
@@ -32,22 +34,26 @@ class Found:
 
     Attributes:
         total: all parts, merged in order, with what the search tried.
-        digest: of the complete output.
+        digest: SHA-256 of the complete output; None where the output stayed on the device.
+        sums: digest of the complete output, see `certify.sweep.digest`.
         worst: the worst inputs.
         known: how the known worst inputs fared, before the sweep.
         searched: what the search tried; None where there was none.
         repeatable: False where chunks that were run again gave other results.
         wall: seconds, over all sessions of the sweep in this process alone.
+        device: how a device judged; None where the host did.
     """
 
     total: Part
-    digest: str
+    digest: str | None
+    sums: Digest
     worst: list[Extreme]
     known: Part
     searched: Part | None = None
     repeatable: bool = True
     wall: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
+    device: Mapping[str, Any] | None = None
 
     @property
     def good(self) -> bool:
@@ -145,6 +151,10 @@ def _domain(job: Job) -> dict[str, Any]:
                 "first": formats[0].hex(domain.first),
                 "last": formats[0].hex(domain.first + max(domain.count, 1) - 1),
             }
+        case Pairs():
+            ends = [domain.columns(place, 1) for place in (0, max(domain.count, 1) - 1)]
+            shown = [_bits(job, [int(column[0]) for column in end]) for end in ends]
+            return {"kind": "pairs", "first": shown[0], "last": shown[1]}
         case Sample():
             return {"kind": "sample", "seed": domain.seed, "draws": domain.draws, "points": len(domain.points)}
 
@@ -191,12 +201,15 @@ def record_of(job: Job, found: Found, level: int) -> dict[str, Any]:
         },
         "digest": found.digest,
         "digest_chunk": CHUNK,
+        "digest64": digest.text(found.sums),
         "repeatable": found.repeatable,
         "time": _times(total, found.wall),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions,
         "platform": {"system": platform.platform(), "cpu": cpu_class()},
     }
+    if found.device is not None:
+        record["device_judge"] = dict(found.device)
     if found.searched is not None:
         record["search"] = {"inputs": found.searched.inputs, **_extremes(job, found.searched)}
     return record
@@ -252,7 +265,11 @@ def _lines(job: Job, record: Mapping[str, Any]) -> list[str]:
         f"({time['target_million_per_second']} million/s), judge {time['judge_cpu_seconds']:.1f} s "
         f"({time['judge_million_per_second']} million/s)"
     )
-    lines.append(f"  digest       {record['digest']}")
+    if "device_judge" in record:
+        lines.extend(_device_lines(record["device_judge"]))
+    if record["digest"] is not None:
+        lines.append(f"  digest       {record['digest']}")
+    lines.append(f"  digest64     {' '.join(record['digest64'])}")
     for breach in [*record["known_inputs"]["breaches"], *record["breaches"]][:KEPT]:
         lines.append(
             f"  FORBIDDEN    {_shown(job, breach['argument'])}: got {breach['got']}, correctly rounded "
@@ -263,11 +280,24 @@ def _lines(job: Job, record: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _device_lines(device: Mapping[str, Any]) -> list[str]:
+    kernels, checked = device["kernel_seconds"], device["checked_on_host"]
+    return [
+        f"  kernels      target {1e3 * kernels['target']:.2f} ms, judge and digest {1e3 * kernels['judge']:.2f} ms, "
+        f"inputs {1e3 * kernels['inputs']:.2f} ms: {device['ratio']} times the target alone",
+        f"  checked      {checked['inputs']:,} inputs of {checked['runs']:,} runs by the host's judge too, bit for "
+        f"bit; {device['judged_on_host']:,} by the host alone",
+    ]
+
+
 def _tried(job: Job, record: Mapping[str, Any]) -> str:
     number, domain = f"{record['inputs']:,}", record["domain"]
     if isinstance(job.domain, Sample):
         return f"a sample of {number} inputs, seed {job.domain.seed}"
-    stretch = "" if record["exhaustive"] else f" from {domain['first']} to {domain['last']}"
+    first, last = (", ".join(end) if isinstance(end, list) else end for end in (domain["first"], domain["last"]))
+    stretch = "" if record["exhaustive"] else f" from {first} to {last}"
+    if isinstance(job.domain, Pairs):
+        return f"all {number} pairs{stretch}"
     if isinstance(job.domain, Listed):
         return f"all {number} inputs{stretch} with a listed {domain['operand']}"
     return f"all {number} inputs{stretch}"

@@ -9,7 +9,7 @@ and the 8-bit formats have at most 65536 arguments and need no bulk path.
 """
 
 from halfulp.oracle.bulk.build import build, verify
-from halfulp.oracle.bulk.judge import NOTHING, BulkJudge, Elements, Limits, Summary
+from halfulp.oracle.bulk.judge import NOTHING, BulkJudge, Elements, Limits, Pieces, Summary
 from halfulp.oracle.bulk.segments import UnprovenError
 from halfulp.oracle.bulk.table import Evaluated, Kind, Table, evaluate
 from halfulp.oracle.bulk.targets import TARGETS
@@ -22,6 +22,7 @@ __all__ = [
     "Evaluated",
     "Kind",
     "Limits",
+    "Pieces",
     "Summary",
     "Table",
     "UnprovenError",

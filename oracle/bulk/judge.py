@@ -6,8 +6,9 @@ near a power of two, where steps and ulps differ (``reading:1``), are settled on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,11 @@ class Limits:
     def __post_init__(self) -> None:
         if self.steps is not None and not 0 <= self.steps < BINS:
             raise ValueError(f"a bound of {self.steps} steps: only 0 to {BINS - 1} are counted one by one")
+
+    @property
+    def largest(self) -> float:
+        """The relative limit as float64 compares it, infinite where there is none: what is near it counts as beyond."""
+        return np.inf if self.relative is None else self.relative * (1 - 2.0**-39)
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,26 @@ class Elements:
     y: Array
 
 
+class Pieces(NamedTuple):
+    """Parts of runs, which together are consecutive arguments. All int64, shape (n,).
+
+    Attributes:
+        firsts: the code of the first argument of each.
+        offsets: the same, counted from the first argument of all.
+        lengths: arguments, `LONGEST_PIECE` at most.
+        runs: the index of the run.
+    """
+
+    firsts: Array
+    offsets: Array
+    lengths: Array
+    runs: Array
+
+    def at(self, which: Array) -> Pieces:
+        """Some of them, by a mask or by indices."""
+        return Pieces(*(column[which] for column in self))
+
+
 Settle = Callable[[Bits], Bits]
 """Arguments to their correctly rounded results: the slow path."""
 
@@ -129,7 +155,6 @@ class BulkJudge:
         self.table = table
         self._settle: Settle = settle or (lambda codes: nearest_many(table.name, F32, codes))
         self._native = code or native(table.degree)
-        self._last = table.last_codes()
         self._starts = table.starts.astype(np.int64)
         self._rows = np.ascontiguousarray(table.rows)
         self._reflected = np.ascontiguousarray(table.reflected)
@@ -154,49 +179,69 @@ class BulkJudge:
             raise RuntimeError("float64 arithmetic is not in its default state: no bound would hold")
         if len(got) == 0:
             return NOTHING
-        offsets, lengths, runs = self._pieces(first, len(got))
-        firsts = first + offsets
-        out = np.zeros((len(offsets), RESULT), np.int64)
-        out[:, Word.DISTANCE] = -1
-        out.view(np.float64)[:, Word.FRACTION] = -1.0
-        numbers = np.array([np.inf if limits.relative is None else limits.relative * (1 - 2.0**-39), limits.least])
-        table = self.table
-        pieces = (offsets, lengths, firsts, runs)
-        arrays = (*pieces, table.kinds, got, self._rows, self._reflected, table.codes, table.positions, numbers, out)
-        self._native.judge(len(offsets), *(a.ctypes.data for a in arrays))
-        again = (out[:, [Word.UNDECIDED, Word.MIXED]] > 0).any(axis=1) | np.isposinf(
-            out.view(np.float64)[:, Word.FRACTION]
-        )
-        again |= (out[:, Word.BEYOND] > 0) & (self.table.kinds[runs] < Kind.VALUE)
-        again |= (out[:, Word.WRONG] > 0) & (self.table.kinds[runs] < Kind.VALUE)
-        position = self.table.positions[runs]
-        again |= (self.table.kinds[runs] == Kind.VALUE) & (position >= INFINITY) & (position < INFINITY + BEYOND)
-        total = self._summed(out[~again], lengths[~again], firsts[~again], limits)
+        pieces = self.pieces(first, len(got))
+        rows = self.rows(pieces, got, limits)
+        again = self.again(pieces, rows)
+        total = self.summed(pieces.at(~again), rows[~again], limits)
         if again.any():
-            picked = [np.arange(o, o + n) for o, n in zip(offsets[again], lengths[again], strict=True)]
-            where = np.concatenate(picked)
-            total += self._counted((first + where).astype(np.uint32), got[where], limits)
+            where = pieces.at(again)
+            picked = [np.arange(o, o + n) for o, n in zip(where.offsets, where.lengths, strict=True)]
+            places = np.concatenate(picked)
+            total += self._counted((first + places).astype(np.uint32), got[places], limits)
         return total
 
-    def _pieces(self, first: int, n: int) -> tuple[Array, Array, Array]:
-        """Offsets, lengths and runs of the pieces of a range."""
-        a, b = np.searchsorted(self._starts, (first, first + n - 1), side="right") - 1
-        runs = np.arange(a, b + 1)
-        start = np.maximum(self._starts[a : b + 1], first)
-        end = np.minimum(self._last[a : b + 1] + 1, first + n)
-        parts = -((start - end) // LONGEST_PIECE)
-        which = np.repeat(np.arange(len(runs)), parts)
-        number = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
-        begin = start[which] + number * LONGEST_PIECE
-        length = np.minimum(end[which] - begin, LONGEST_PIECE)
-        return begin - first, length, np.ascontiguousarray(runs[which])
+    def pieces(self, first: int, n: int, cuts: Sequence[int] = ()) -> Pieces:
+        """The pieces of ``n`` consecutive arguments.
 
-    def _summed(self, out: Array, lengths: Array, firsts: Array, limits: Limits) -> Summary:
+        Args:
+            first: the code of the first.
+            cuts: further codes that pieces begin with, ascending.
+        """
+        inside = np.array([cut for cut in cuts if first < cut < first + n], np.int64)
+        a, b = np.searchsorted(self._starts, (first, first + n - 1), side="right") - 1
+        start = np.union1d(np.maximum(self._starts[a : b + 1], first), inside)
+        runs = np.searchsorted(self._starts, start, side="right") - 1
+        end = np.append(start[1:], first + n)
+        parts = -((start - end) // LONGEST_PIECE)
+        which = np.repeat(np.arange(len(start)), parts)
+        number = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
+        firsts = start[which] + number * LONGEST_PIECE
+        lengths = np.minimum(end[which] - firsts, LONGEST_PIECE)
+        return Pieces(firsts, firsts - first, lengths, runs[which])
+
+    def rows(self, pieces: Pieces, got: Bits, limits: Limits = Limits()) -> Array:
+        """What the native pass writes: (pieces, `RESULT`) int64, columns as in `Word`.
+
+        Args:
+            pieces: of consecutive arguments, or some of them.
+            got: the results of the consecutive arguments.
+        """
+        out = np.zeros((len(pieces.runs), RESULT), np.int64)
+        out[:, Word.DISTANCE] = -1
+        out.view(np.float64)[:, Word.FRACTION] = -1.0
+        numbers = np.array([limits.largest, limits.least])
+        table = self.table
+        columns = [np.ascontiguousarray(c) for c in (pieces.offsets, pieces.lengths, pieces.firsts, pieces.runs)]
+        arrays = (*columns, table.kinds, got, self._rows, self._reflected, table.codes, table.positions, numbers, out)
+        self._native.judge(len(out), *(a.ctypes.data for a in arrays))
+        return out
+
+    def again(self, pieces: Pieces, rows: Array) -> Array:
+        """Which pieces have an element whose row is not right in all respects: they are judged one by one."""
+        kinds, position = self.table.kinds[pieces.runs], self.table.positions[pieces.runs]
+        again = (rows[:, [Word.UNDECIDED, Word.MIXED]] > 0).any(axis=1)
+        again |= np.isposinf(rows.view(np.float64)[:, Word.FRACTION])
+        again |= (rows[:, [Word.BEYOND, Word.WRONG]] > 0).any(axis=1) & (kinds < Kind.VALUE)
+        again |= (kinds == Kind.VALUE) & (position >= INFINITY) & (position < INFINITY + BEYOND)
+        return np.asarray(again)
+
+    def summed(self, pieces: Pieces, out: Array, limits: Limits) -> Summary:
+        """The sum of rows that are right."""
         if len(out) == 0:
             return NOTHING
         sums = out.sum(axis=0)
         bins = [int(sums[k]) for k in range(BINS)]
-        inputs, wrong = int(lengths.sum()), int(sums[Word.WRONG])
+        inputs, wrong = int(pieces.lengths.sum()), int(sums[Word.WRONG])
         bins.append(inputs - wrong - sum(bins))
         far = int(np.argmax(out[:, Word.DISTANCE]))
         errors = out.view(np.float64)[:, Word.FRACTION]
@@ -213,7 +258,7 @@ class BulkJudge:
             int(sums[Word.ZERO_SIGN]),
             0,
             distance,
-            int(firsts[far] + out[far, Word.INDEX]) if distance >= 0 else None,
+            int(pieces.firsts[far] + out[far, Word.INDEX]) if distance >= 0 else None,
             float(errors[most]),
             int(argument) if errors[most] >= 0 else None,
         )

@@ -369,6 +369,9 @@ class _Piece:
         def lane(name: str, k: int) -> Any:
             return b.extract_element(after[name], ir.Constant(_I32, k))
 
+        def magnitude(value: Any) -> Any:
+            return b.select(b.fcmp_ordered("<", value, ir.Constant(_F64, 0.0)), b.fneg(value), value)
+
         def add(k: int, values: Any) -> None:
             total = lanes.sum(values)
             if total.type is not _I64:
@@ -394,9 +397,9 @@ class _Piece:
                 value, place = lane(name, j), lane(where, j)
                 if type_ is _I64:
                     value, place = b.sext(value, _I64), b.zext(place, _I64)
-                better = compare(">", value, best)
-                if type_ is _I64:  # the first of equals
-                    better = b.or_(better, b.and_(compare("==", value, best), compare("<", place, at)))
+                # Of equals the first. The arguments of a piece have one sign, and grow in magnitude with their codes.
+                earlier = (place, at) if type_ is _I64 else (magnitude(place), magnitude(at))
+                better = b.or_(compare(">", value, best), b.and_(compare("==", value, best), compare("<", *earlier)))
                 best, at = b.select(better, value, best), b.select(better, place, at)
             b.store(best, word(k))
             b.store(at, word(k + 1))
