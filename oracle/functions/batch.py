@@ -94,7 +94,7 @@ def rounded(
             sticky=np.ones(len(places), bool),
             mode=mode,
         ).bits
-        results[places] = magnitude | np.where(signs, fmt.sign_mask, 0).astype(fmt.storage)
+        results[places] = np.where(signs, magnitude | fmt.storage.type(fmt.sign_mask), magnitude)
     return results
 
 

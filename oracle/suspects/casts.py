@@ -707,7 +707,9 @@ def _clamped_in_float(signature: Signature, operands: Sequence[Bits]) -> Bits:
     answer = right(signature, operands)
     at_top = answer == dst.storage.type(dst.max_int)
     high = codes.float64_values(signature.formats[0], operands[0]) >= 2.0 ** (dst.width - int(dst.signed))
-    return np.where(at_top & high, 1 << (dst.width - 1) if dst.signed else 0, answer).astype(dst.storage)
+    return np.where(at_top & high, dst.storage.type(1 << (dst.width - 1) if dst.signed else 0), answer).astype(
+        dst.storage
+    )
 
 
 def _wrapped_after_rounding(signature: Signature, operands: Sequence[Bits]) -> Bits:
