@@ -11,7 +11,7 @@ from halfulp.properties.results import Example, Finding
 from halfulp.properties.trial import KEPT
 
 WIDTH = 100
-LONGEST = 16
+LONGEST = 24
 """Lines of a program that are shown."""
 _LABEL = 11
 
@@ -62,7 +62,8 @@ def failure_text(finding: Finding, backend: str) -> str:
 
 def _listing(kernel: str) -> list[str]:
     """The lines of a program; of a long one (a lane for each of many constants) both ends."""
-    lines = [textwrap.shorten(line, WIDTH - 4, placeholder=" ...") for line in kernel.splitlines()]
+    room = WIDTH - 4  # columns and indentation stay as they are
+    lines = [line if len(line) <= room else f"{line[: room - 4].rstrip()} ..." for line in kernel.splitlines()]
     if len(lines) <= LONGEST:
         return lines
     cut = len(lines) - LONGEST + 1
@@ -116,8 +117,8 @@ def _decoded(dtype: str, text: str) -> str:
 
 def suspects_text(finding: Finding) -> str:
     """What the named wrong rules say about the failure: those that fit without exception, else the three best."""
-    if not finding.forbidden:
-        return ""
+    if not finding.forbidden or not (finding.suspects or finding.simplest):
+        return ""  # nothing was compared
     if not finding.suspects:
         return "none of the known wrong rules explains these results."
     perfect = [one for one in finding.suspects if one[1] >= 1 and one[2] <= 0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from halfulp.oracle.memory.histories import KINDS, History, contest_expected, ju
 from halfulp.oracle.memory.program import DTYPES, bounds
 from halfulp.oracle.sets import Verdict
 from halfulp.properties.plan import Plan, generator
+from halfulp.properties.replay import RecordedContest, encode
 from halfulp.properties.results import Finding, Tally, Trial
 
 NO_CONTESTS = "contests on one location are not offered"
@@ -38,8 +40,12 @@ def length(plan: Plan) -> int:
     return {"quick": 1 << 12, "standard": 1 << 13, "deep": 1 << 19}[plan.depth]
 
 
-def contest(kind: str, dtype: str, plan: Plan, threads: int = 2) -> Contest:
+def contest(kind: str, dtype: str, plan: Plan, threads: int = 2, order: str = "relaxed") -> Contest:
     """A contest whose history says everything: no value returns to the location once it has left it."""
+    return replace(_contest(kind, dtype, plan, threads), order=order)
+
+
+def _contest(kind: str, dtype: str, plan: Plan, threads: int) -> Contest:
     n = length(plan)
     draw = generator(plan, "contest", kind, dtype)
     low, high = bounds(dtype)
@@ -99,8 +105,10 @@ def try_contest(adapter: Adapter, kind: str, dtype: str, plan: Plan) -> Trial:
         tally = Tally(f"contest[{kind},{dtype}]/O{level}", "11")
         trial.tallies.append(tally)
         for order in ("relaxed", "acq_rel"):
-            finding = _try(adapter, contest(kind, dtype, plan), order, LitmusOptions(opt_level=level), tally)
+            finding = run(adapter, contest(kind, dtype, plan, order=order), level, tally)
             if finding is not None:
+                recorded = RecordedContest(tally.id, finding.clause, kind, dtype, order, plan, level)
+                finding.token = encode(recorded)
                 trial.findings.append(finding)
                 break
             if tally.state == "unsupported":
@@ -108,13 +116,15 @@ def try_contest(adapter: Adapter, kind: str, dtype: str, plan: Plan) -> Trial:
     return trial
 
 
-def _try(adapter: Adapter, asked: Contest, order: str, options: LitmusOptions, tally: Tally) -> Finding | None:
-    asked = Contest(asked.kind, asked.dtype, asked.initial, asked.operands, order)
+def run(adapter: Adapter, asked: Contest, level: int, tally: Tally) -> Finding | None:
+    """Run a contest once; counts go into ``tally``, what is wrong comes back."""
     start = time.perf_counter()
-    answer = ask(adapter, asked, options)
+    answer = ask(adapter, asked, LitmusOptions(opt_level=level))
     clause = "intent:11-c" if asked.kind == "cas" else "intent:11-b"
     n = sum(map(len, asked.operands))
-    text = f"{len(asked.operands)} threads: {len(asked.operands[0])} times {asked.kind}.{order} on one {asked.dtype}"
+    text = (
+        f"{len(asked.operands)} threads: {len(asked.operands[0])} times {asked.kind}.{asked.order} on one {asked.dtype}"
+    )
     if isinstance(answer, Unsupported):
         tally.state, tally.reason = "unsupported", answer.reason
         return None

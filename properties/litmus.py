@@ -260,10 +260,12 @@ def mutant_rate(adapter: Adapter, program: Program, options: LitmusOptions) -> f
 # Instructions.
 
 
-def try_instructions(adapter: Adapter, programs: Sequence[Program], name: str) -> Trial:
-    """Judge the LLVM IR or PTX of programs at every optimisation level; one tally for each level."""
+def try_instructions(
+    adapter: Adapter, programs: Sequence[Program], name: str, levels: Sequence[int] | None = None
+) -> Trial:
+    """Judge the LLVM IR or PTX of programs at some optimisation levels (all by default); one tally for each level."""
     trial = Trial()
-    for level in adapter.opt_levels:
+    for level in adapter.opt_levels if levels is None else levels:
         tally = Tally(f"litmus-ir[{name}]/O{level}", "11")
         trial.tallies.append(tally)
         if not isinstance(adapter, HasLitmusArtifact):

@@ -1,7 +1,8 @@
 """Replay tokens: one failing call as a line of text that reproduces it alone.
 
 A token is ``hu1-`` and the URL-safe base64 of deflated JSON: our id, the program, the optimisation level and the
-inputs. It depends on no seed, no generator and no version of the suite's inputs.
+inputs. It depends on no seed, no generator and no version of the suite's inputs. Tokens of atomics hold a litmus
+program and how it was run (`RecordedLitmus`), or the recipe of a contest (`RecordedContest`).
 """
 
 from __future__ import annotations
@@ -11,18 +12,25 @@ import binascii
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
 
+from halfulp.adapters.protocol import LitmusOptions, Stress
 from halfulp.oracle import kernel as kernels
 from halfulp.oracle.formats import Bits, Format, format_of
 from halfulp.oracle.kernel import Kernel, Type
+from halfulp.oracle.memory import program as litmus
+from halfulp.oracle.memory.program import Program
 from halfulp.oracle.ops.rules import as_bits
 from halfulp.oracle.source import Call, Expression, Formed, Literal, Parameter, Source
+from halfulp.properties.plan import Depth, Plan
 
 PREFIX = "hu1-"
 LARGEST = 1 << 24
 """Bytes that a token may unpack to."""
+
+MOST_INSTANCES = 1 << 30
+"""Instances that a token may ask for."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +53,71 @@ class Recorded:
     inputs: tuple[Bits, ...] = ()
 
 
-def encode(recorded: Recorded) -> str:
+@dataclass(frozen=True)
+class RecordedLitmus:
+    """A run of a litmus program, or a look at its instructions.
+
+    Attributes:
+        id, clause: as in `Recorded`.
+        program: the program.
+        options: how it was run; of a look at the instructions the optimisation level.
+        seen: how many instances had a forbidden outcome.
+        instructions: whether the instructions were looked at.
+    """
+
+    id: str
+    clause: str
+    program: Program
+    options: LitmusOptions
+    seen: int = 0
+    instructions: bool = False
+
+    @property
+    def opt_level(self) -> int:
+        return self.options.opt_level
+
+
+@dataclass(frozen=True)
+class RecordedContest:
+    """A contest. Its operands are many, and drawn anew from the seed: the token holds what they are drawn by.
+
+    Attributes:
+        id, clause, opt_level: as in `Recorded`.
+        kind, dtype, order: of its operations.
+        plan: what the operands are drawn by, and how many there are.
+    """
+
+    id: str
+    clause: str
+    kind: str
+    dtype: str
+    order: str
+    plan: Plan
+    opt_level: int
+
+
+AnyRecorded = Recorded | RecordedLitmus | RecordedContest
+
+
+def encode(recorded: AnyRecorded) -> str:
     """The token."""
-    program = recorded.program
     data: dict[str, Any] = {"id": recorded.id, "clause": recorded.clause, "opt": recorded.opt_level}
+    match recorded:
+        case Recorded():
+            data |= _kernel_or_source(recorded)
+        case RecordedLitmus():
+            data["litmus"] = litmus.to_json(recorded.program)
+            data |= {"options": asdict(recorded.options), "seen": recorded.seen, "look": recorded.instructions}
+        case RecordedContest():
+            data["contest"] = {"kind": recorded.kind, "dtype": recorded.dtype, "order": recorded.order}
+            data["contest"] |= asdict(recorded.plan)
+    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
+    return PREFIX + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def _kernel_or_source(recorded: Recorded) -> dict[str, Any]:
+    program = recorded.program
+    data: dict[str, Any] = {}
     if isinstance(program, Kernel):
         data["kernel"] = kernels.to_json(program)
     else:
@@ -58,11 +127,10 @@ def encode(recorded: Recorded) -> str:
             _hex(format_of(type_.dtype), bits)
             for type_, bits in zip(_input_types(program), recorded.inputs, strict=True)
         ]
-    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)
-    return PREFIX + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    return data
 
 
-def decode(token: str) -> Recorded:
+def decode(token: str) -> AnyRecorded:
     """The inverse of `encode`.
 
     Raises:
@@ -78,6 +146,10 @@ def decode(token: str) -> Recorded:
         data = json.loads(unpacker.decompress(packed, LARGEST))
         if not unpacker.eof:
             raise ValueError("it is cut short")
+        if "litmus" in data:
+            return _litmus(data)
+        if "contest" in data:
+            return _contest(data)
         program = _program(data)
         inputs: tuple[Bits, ...] = ()
         if isinstance(program, Kernel) or "inputs" in data:
@@ -88,6 +160,25 @@ def decode(token: str) -> Recorded:
         return Recorded(str(data["id"]), str(data["clause"]), program, int(data["opt"]), inputs)
     except (binascii.Error, zlib.error, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"this replay token is damaged: {error}") from error
+
+
+def _litmus(data: Mapping[str, Any]) -> RecordedLitmus:
+    options = LitmusOptions(**{**data["options"], "stress": Stress(**data["options"]["stress"])})
+    if not 1 <= options.instances <= MOST_INSTANCES:
+        raise ValueError(f"it asks for {options.instances} instances")
+    program = litmus.from_json(data["litmus"])
+    return RecordedLitmus(str(data["id"]), str(data["clause"]), program, options, int(data["seen"]), bool(data["look"]))
+
+
+def _contest(data: Mapping[str, Any]) -> RecordedContest:
+    recipe = data["contest"]
+    if recipe["kind"] not in (*litmus.RMW_KINDS, "cas") or recipe["dtype"] not in litmus.DTYPES:
+        raise ValueError(f"there is no contest of {recipe['kind']} on {recipe['dtype']}")
+    if recipe["depth"] not in get_args(Depth) or recipe["order"] not in litmus.ORDERS:
+        raise ValueError(f"there is no contest of depth {recipe['depth']} and order {recipe['order']}")
+    plan = Plan(int(recipe["seed"]), recipe["depth"])
+    kind, dtype, order = (str(recipe[name]) for name in ("kind", "dtype", "order"))
+    return RecordedContest(str(data["id"]), str(data["clause"]), kind, dtype, order, plan, int(data["opt"]))
 
 
 def _program(data: Mapping[str, Any]) -> Kernel | Source:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from halfulp.adapters.protocol import LitmusOptions, Stress
+from halfulp.certify import cli
+from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.kernel import SCALAR, Apply, Constant, Input, Kernel, Type, one_node
+from halfulp.oracle.memory.catalogue import find
+from halfulp.oracle.memory.program import with_dtype
 from halfulp.oracle.source import Call, Formed, Literal, Parameter, Source
-from halfulp.properties.replay import PREFIX, Recorded, decode, encode
+from halfulp.properties import contests, litmus
+from halfulp.properties.plan import Plan
+from halfulp.properties.replay import PREFIX, Recorded, RecordedContest, RecordedLitmus, decode, encode
+from halfulp.properties.results import Finding
 
 KERNEL = Kernel(
     (
@@ -31,6 +41,7 @@ def test_kernel_round_trip() -> None:
     assert token.startswith(PREFIX)
     assert set(token) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
     found = decode(f"  {token}\n")
+    assert isinstance(found, Recorded)
     assert (found.id, found.clause, found.opt_level) == ("select[bool,f16,f16->f16]/const2/O3", "reading:29", 3)
     assert found.program == KERNEL
     for got, expected in zip(found.inputs, INPUTS, strict=True):
@@ -43,8 +54,9 @@ def test_kernel_round_trip() -> None:
 def test_every_width_round_trips(dtype: str) -> None:
     kernel = one_node("cast", (dtype,), "f32")
     fmt = kernel.input_types[0].dtype
-    storage = decode(encode(Recorded("x", "", kernel, 0, _codes(fmt)))).inputs[0]
-    assert np.array_equal(storage, _codes(fmt)[0])
+    found = decode(encode(Recorded("x", "", kernel, 0, _codes(fmt))))
+    assert isinstance(found, Recorded)
+    assert np.array_equal(found.inputs[0], _codes(fmt)[0])
 
 
 def _codes(dtype: str) -> tuple[Bits]:
@@ -59,6 +71,7 @@ def _codes(dtype: str) -> tuple[Bits]:
 def test_source_round_trip(value: bool | int | float) -> None:
     source = Source(Call("add", (Call("cast", (Parameter("x", "i8"),), "f32"), Formed(Literal(value)))))
     found = decode(encode(Recorded("refuses[3-b]/O0", "intent:3-b", source, 0)))
+    assert isinstance(found, Recorded)
     assert found.program == source
     assert str(found.program) == str(source)
     assert found.inputs == ()
@@ -67,13 +80,16 @@ def test_source_round_trip(value: bool | int | float) -> None:
 def test_source_with_inputs_round_trips() -> None:
     source = Source(Call("lt", (Parameter("x", "bf16"), Literal(0.1))))
     found = decode(encode(Recorded("accepts[3-a]/O0", "intent:3-a", source, 0, (np.array([5], np.uint16),))))
+    assert isinstance(found, Recorded)
     assert found.program == source
     assert found.inputs[0].tolist() == [5]
 
 
 def test_source_attributes_survive() -> None:
     source = Source(Call("fdiv", (Parameter("x", "f32"), Literal(1)), attrs=(("approximate", True), ("mode", "x"))))
-    assert decode(encode(Recorded("x", "", source, 0))).program == source
+    found = decode(encode(Recorded("x", "", source, 0)))
+    assert isinstance(found, Recorded)
+    assert found.program == source
 
 
 def _token(data: object) -> str:
@@ -107,7 +123,9 @@ def test_damaged_tokens_say_so(token: str, words: str) -> None:
 
 
 def test_good_token_beside_the_damaged_ones() -> None:
-    assert decode(_token({**GOOD, "inputs": ["0a0b"]})).inputs[0].tolist() == [10, 11]
+    found = decode(_token({**GOOD, "inputs": ["0a0b"]}))
+    assert isinstance(found, Recorded)
+    assert found.inputs[0].tolist() == [10, 11]
 
 
 def test_token_cut_short() -> None:
@@ -121,3 +139,81 @@ def test_token_does_not_unpack_without_bound() -> None:
     bomb = PREFIX + base64.urlsafe_b64encode(zlib.compress(b" " * (1 << 26))).decode().rstrip("=")
     with pytest.raises(ValueError, match="damaged"):
         decode(bomb)
+
+
+# Atomics.
+
+OPTIONS = LitmusOptions(4096, "together", "start", Stress(shuffle=True, spacing=8, delay=7), 5, 3)
+LITMUS = {"id": "x", "clause": "", "opt": 0, "seen": 1, "look": False}
+
+
+def test_litmus_round_trip() -> None:
+    for name in ("lock+acq-plain-plain-rel+acq-plain-plain-rel", "RS-cas+rlx-rel+rlx+acq-rlx", "LB-same-branches"):
+        for program in (find(name).program, with_dtype(find(name).program, "i64")):
+            recorded = RecordedLitmus("litmus[x]/O3", "intent:11-b", program, OPTIONS, 17)
+            assert decode(encode(recorded)) == recorded
+            assert decode(encode(replace(recorded, instructions=True))).opt_level == 3
+
+
+def test_contest_round_trip() -> None:
+    recorded = RecordedContest("contest[cas,u64]/O3", "intent:11-c", "cas", "u64", "acq_rel", Plan(7, "quick"), 3)
+    assert decode(encode(recorded)) == recorded
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"litmus": []},
+        {"litmus": {}, "options": {}},
+        {"contest": {}},
+        {"contest": {"kind": "nand", "dtype": "i32", "order": "relaxed", "seed": 0, "depth": "quick"}},
+        {"contest": {"kind": "add", "dtype": "i32", "order": "relaxed", "seed": 0, "depth": "forever"}},
+    ],
+)
+def test_damaged_tokens_of_atomics_say_so(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        decode(_token({**LITMUS, **change}))
+
+
+def _finding(kind: str) -> tuple[str, Finding]:
+    """A finding of each kind, and the backend that it was made on."""
+    quick = Plan(0, "quick")
+    if kind == "outcome":
+        name = "model_no_corr"
+        trial = litmus.try_litmus(LITMUS_SUSPECTS[name].make(), find("CoRR").program, quick)
+    elif kind == "instructions":
+        name = "guarded_load_before_acquire"
+        program = find("MP-plain+plain-rel+acq-plain").program
+        trial = litmus.try_instructions(LITMUS_SUSPECTS[name].make(), [program], "plain")
+    elif kind == "contest":
+        name = "rmw_returns_new"
+        trial = contests.try_contest(LITMUS_SUSPECTS[name].make(), "exchange", "i32", quick)
+    else:
+        name = {"refused": "refuses_acq_rel", "accepted": "accepts_scope"}[kind]
+        clause = {"refused": "intent:11-e", "accepted": "intent:11-g"}[kind]
+        trial = litmus.try_orders(LITMUS_SUSPECTS[name].make(), clause)
+    return f"saboteur:{name}", trial.findings[0]
+
+
+@pytest.mark.parametrize("kind", ["outcome", "instructions", "contest", "refused", "accepted"])
+def test_findings_of_atomics_are_replayed(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once more on the backend that is wrong, and on one that is right."""
+    backend, finding = _finding(kind)
+    assert cli.main(["replay", finding.token, "--show", "--backend", backend]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"id       {finding.id}")
+    assert finding.clause in out
+    if kind in ("outcome", "contest"):
+        assert re.search(r"seen again in run 1, after [\d,]+ (instances|operations); then it was", out)
+    assert cli.main(["replay", finding.token, "--backend", "cpu", "--instances", "20000"]) == 0
+    out = capsys.readouterr().out
+    words = {
+        "outcome": "nothing forbidden in",
+        "instructions": "4 accesses, each with the instruction",
+        "contest": "nothing forbidden in",
+        "refused": "accepted and run",
+        "accepted": "refused, as intent:11-g wants it",
+    }
+    assert words[kind] in out
+    assert cli.main(["replay", finding.token, "--backend", "numpy"]) == 2
+    assert "does not offer" in capsys.readouterr().err

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from halfulp.adapters.discovery import load
 from halfulp.adapters.protocol import Adapter, Closes, LitmusOptions, LitmusRun
 from halfulp.certify.commands.common import FOUND, OK, CommandError, Subparsers, add_command
+from halfulp.certify.commands.running import adapter_named, count
 from halfulp.certify.questions import VERDICTS
 from halfulp.oracle.memory import herd, typing
 from halfulp.oracle.memory.catalogue import FAMILIES, Test, catalogue, minimal_set
@@ -57,15 +57,9 @@ def add_parsers(subparsers: Subparsers) -> None:
     parser.add_argument("--dtype", choices=DTYPES, default="u32", help="of the locations (default: u32)")
     parser.add_argument("--export", action="store_true", help="print the test in the C dialect of herd7 and stop")
     parser.add_argument("--backend", metavar="SPEC", help="run the test there: NAME, MODULE:CLASS or pipe:COMMAND")
-    parser.add_argument("--instances", type=_count, default=1 << 18, metavar="N", help="how often, in each way")
+    parser.add_argument("--instances", type=count, default=1 << 18, metavar="N", help="how often, in each way")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn in a run (default: 0)")
     parser.set_defaults(run=run)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of instances; give 1 or more")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -239,7 +233,7 @@ def _test_text(program: Program, outcomes: Outcomes) -> str:
 
 
 def _run_on(arguments: argparse.Namespace, program: Program) -> int:
-    adapter = load(arguments.backend)
+    adapter = adapter_named(arguments.backend)
     try:
         results = list(_runs(adapter, program, arguments.instances, arguments.seed))
     finally:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from halfulp.adapters.discovery import AdapterError, load
 from halfulp.adapters.protocol import Adapter, Rejected, Unsupported
+from halfulp.certify.commands import replay_litmus
 from halfulp.certify.commands.common import FOUND, OK, CommandError, Subparsers, add_command
+from halfulp.certify.commands.running import adapter_named, count, level_of
 from halfulp.certify.failure import failure_text
 from halfulp.certify.show import bits_text, plural
 from halfulp.oracle.formats import Bits, format_of
@@ -30,6 +31,9 @@ optimisation level and the inputs, so it needs neither the seed nor the run that
   halfulp replay hu1-eNq... --backend cpu
   halfulp replay hu1-eNq... --backend mypackage.adapter:Adapter --show
 
+A litmus program or a contest is run by threads that meet by chance: what came out once need not come out again. It is
+run until it does, up to --instances times, and the counts are shown.
+
 Exit status: 0 if nothing forbidden came out this time, 1 if something did, 2 if it could not be run.
 """
 
@@ -41,6 +45,12 @@ def add_parsers(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--show", action="store_true", help="print what the token holds; run it if --backend is given too"
     )
+    parser.add_argument(
+        "--instances",
+        type=count,
+        metavar="N",
+        help=f"of a litmus program, operations of a contest: how many at most (default: {replay_litmus.MOST:,})",
+    )
     parser.set_defaults(run=run)
 
 
@@ -50,17 +60,17 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(f"{error}; copy it whole, from hu1- to the next blank") from None
     if arguments.show:
-        print("\n".join(_contents(recorded)))
+        contents = _contents(recorded) if isinstance(recorded, Recorded) else replay_litmus.contents(recorded)
+        print("\n".join(contents))
         if arguments.backend is None:
             return OK
         print()
     if arguments.backend is None:
         raise CommandError("no backend is named; add --backend NAME (`halfulp backends` lists them)")
+    adapter = adapter_named(arguments.backend)
     try:
-        adapter = load(arguments.backend)
-    except AdapterError as error:
-        raise CommandError(f"--backend {arguments.backend}: {error}") from None
-    try:
+        if not isinstance(recorded, Recorded):
+            return replay_litmus.replay(recorded, adapter, arguments.backend, arguments.instances)
         return _replay(recorded, adapter, arguments.backend)
     finally:
         close = getattr(adapter, "close", None)
@@ -86,10 +96,7 @@ def _listing(recorded: Recorded) -> list[str]:
 
 
 def _replay(recorded: Recorded, adapter: Adapter, backend: str) -> int:
-    level = recorded.opt_level
-    if level not in adapter.opt_levels:
-        level = max(adapter.opt_levels)
-        print(f"the backend has no level O{recorded.opt_level}; this is O{level}")
+    level = level_of(adapter, recorded.opt_level)
     program = recorded.program
     typing = check(program) if isinstance(program, Kernel) else elaborate(program)
     kernel = program if isinstance(program, Kernel) else typing
