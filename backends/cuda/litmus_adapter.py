@@ -15,8 +15,8 @@ from halfulp.adapters.protocol import (
     UnsupportedError,
 )
 from halfulp.backends.common.check import NotOffered, TypeRefusal
-from halfulp.backends.cuda.litmus import Shelf
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf, thread_codes
+from halfulp.backends.cuda.litmus_shelf import Shelf
 from halfulp.backends.cuda.nvrtc import DEFAULT_ARCH
 from halfulp.oracle.memory.program import Program
 
