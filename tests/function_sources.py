@@ -5,6 +5,7 @@ mpmath and Arb are the oracle's own; the third is MPFR, or a power series in int
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -61,17 +62,19 @@ def mpfr_argument(fmt: Format, code: int) -> Any:
     return gmpy2.mpfr(gmpy2.mpq(x.value.numerator, x.value.denominator))
 
 
+def mpfr_function(name: str) -> Callable[[Any], Any] | None:
+    """MPFR's function, in the context of the time of its call; None for i0, which it does not have."""
+    if name == "lgamma":  # log|Gamma| and the sign
+        return lambda x: gmpy2.lgamma(x)[0]
+    return getattr(gmpy2, name, None)
+
+
 def by_mpfr(name: str, fmt: Format, code: int) -> int:
-    """The code that MPFR computes; it knows every function but i0."""
+    """The code that MPFR computes."""
+    function = mpfr_function(name)
+    assert function is not None
     with mpfr_context(fmt):
-        x = mpfr_argument(fmt, code)
-        match name:
-            case "lgamma":
-                result = gmpy2.lgamma(x)[0] if x not in (1, 2) else gmpy2.mpfr(0)
-            case "exp2":
-                result = gmpy2.exp2(x)
-            case _:
-                result = getattr(gmpy2, name)(x)
+        result = function(mpfr_argument(fmt, code))
         if gmpy2.is_nan(result):
             return fmt.nan_bits
         sign = fmt.sign_mask if gmpy2.is_signed(result) else 0
