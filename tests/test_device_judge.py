@@ -24,10 +24,10 @@ from halfulp.adapters.discovery import load
 from halfulp.adapters.protocol import Options
 from halfulp.backends.cuda import driver, nvrtc
 from halfulp.certify import cli
-from halfulp.certify.sweep import device_judge, digest, job, on_device
+from halfulp.certify.sweep import device_judge, job, on_device
 from halfulp.certify.sweep.device_judge import UnfitDeviceError, check_results
 from halfulp.oracle import rounding_array
-from halfulp.oracle.bulk import Limits
+from halfulp.oracle.bulk import Limits, digest
 from halfulp.oracle.bulk.cuda_source import COLUMNS, STRICT, judge_source
 from halfulp.oracle.bulk.kernel import RESULT
 from halfulp.oracle.formats import FORMATS

@@ -15,10 +15,9 @@ import numpy as np
 
 from halfulp.backends.cuda.driver import Buffer, Device, Function, Timer, device
 from halfulp.backends.cuda.nvrtc import compile_source
-from halfulp.certify.sweep import digest
 from halfulp.certify.sweep.part import Array
 from halfulp.oracle import codes, rounding_array
-from halfulp.oracle.bulk import BulkJudge, Limits, Pieces
+from halfulp.oracle.bulk import BulkJudge, Limits, Pieces, digest
 from halfulp.oracle.bulk.cuda_source import COLUMNS, STRICT, WARP, judge_source
 from halfulp.oracle.bulk.kernel import RESULT
 from halfulp.oracle.formats import FORMATS, Bits, Format

@@ -15,10 +15,10 @@ import numpy as np
 
 from halfulp.adapters.discovery import AdapterError, load
 from halfulp.adapters.protocol import Adapter, Compiled, Options, Rejected, Unsupported, UnsupportedError
-from halfulp.certify.sweep.digest import add, digest_of
 from halfulp.certify.sweep.domain import CHUNK, Codes, Domain, Sample, chunk_count, chunk_length, domain_from_plain
 from halfulp.certify.sweep.judges import Judge, judge_of
 from halfulp.certify.sweep.part import Extreme, Part
+from halfulp.oracle.bulk.digest import add, digest_of
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.ops import operation
 from halfulp.oracle.ops.record import Signature

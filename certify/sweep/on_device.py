@@ -16,14 +16,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from halfulp.certify.sweep import digest
 from halfulp.certify.sweep.domain import Codes
 from halfulp.certify.sweep.engine import Progress, versions_of
 from halfulp.certify.sweep.job import Job, SweepError, Target, one_at_a_time, target_of
 from halfulp.certify.sweep.judges import FunctionJudge, judge_of, part_of_summary
 from halfulp.certify.sweep.part import KEPT, Array, Extreme, Part, part_of
 from halfulp.certify.sweep.record import Found
-from halfulp.oracle.bulk import TARGETS, Limits, Pieces
+from halfulp.oracle.bulk import TARGETS, Limits, Pieces, digest
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.ops.record import Signature
 
@@ -87,7 +86,7 @@ class DeviceSweep:
 
     Attributes:
         total: counts and extremes; ``worst`` is complete.
-        digest: of the complete output, see `certify.sweep.digest`.
+        digest: of the complete output, see `oracle.bulk.digest`.
         timing: of the kernels.
         arithmetic: results of the test of the device's arithmetic.
         checked: pieces, runs and inputs that the host judged too, with the same rows.

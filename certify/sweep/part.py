@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from halfulp.certify.sweep.digest import NONE, Digest, add
+from halfulp.oracle.bulk.digest import NONE, Digest, add
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.sets import Verdict
 
@@ -90,7 +90,7 @@ class Part:
         target_seconds, judge_seconds: wall time in the process that did it.
         target_cpu, judge_cpu: seconds of processor time of the thread that did it, which do not count waiting.
         digest: SHA-256 of the output of the chunk.
-        sums: digest that does not depend on order, see `certify.sweep.digest`.
+        sums: digest that does not depend on order, see `oracle.bulk.digest`.
     """
 
     inputs: int = 0

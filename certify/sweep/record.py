@@ -12,11 +12,11 @@ from typing import Any
 
 from halfulp.certify.device import cpu_class, device_class
 from halfulp.certify.show import plural, value_text
-from halfulp.certify.sweep import digest
-from halfulp.certify.sweep.digest import Digest
 from halfulp.certify.sweep.domain import CHUNK, Codes, Listed, Pairs, Sample
 from halfulp.certify.sweep.job import Job
 from halfulp.certify.sweep.part import BINS, KEPT, Extreme, Part
+from halfulp.oracle.bulk import digest
+from halfulp.oracle.bulk.digest import Digest
 from halfulp.oracle.ops import operation
 from halfulp.oracle.ops.functions import RULES, is_approximate, main_clause
 from halfulp.oracle.ops.record import Signature
@@ -35,7 +35,7 @@ class Found:
     Attributes:
         total: all parts, merged in order, with what the search tried.
         digest: SHA-256 of the complete output; None where the output stayed on the device.
-        sums: digest of the complete output, see `certify.sweep.digest`.
+        sums: digest of the complete output, see `oracle.bulk.digest`.
         worst: the worst inputs.
         known: how the known worst inputs fared, before the sweep.
         searched: what the search tried; None where there was none.

@@ -21,10 +21,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
+from halfulp.oracle.bulk.kernel import LANES, Lanes
+from halfulp.oracle.bulk.machine_code import Code
 from halfulp.oracle.formats import Bits, Format
 from halfulp.oracle.ops.record import Signature
 
@@ -111,27 +112,12 @@ def _sums(x: Bits, y: Bits) -> Digest:
 
 
 class _Native:
-    """``call(n, x, y, out)``: adds the mixes of n words to two sums. A plain loop, left to LLVM to make vectors of."""
+    """``call(n, x, y, out)``: adds the mixes of n words to two sums. The code is freed with the object."""
 
     def __init__(self) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        module = llvm.parse_assembly(str(_module()), llvm.create_context())
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-            cpu=llvm.get_host_cpu_name(),
-            features=llvm.get_host_cpu_features().flatten(),
-            opt=3,
-            codemodel="jitdefault",
-            jit=True,
-        )
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-        self._engine = llvm.create_mcjit_compiler(module, machine)
-        self._engine.finalize_object()
+        self._code = Code(str(_module()))
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, *(ctypes.c_void_p,) * 3)
-        self.call: Callable[..., None] = prototype(self._engine.get_function_address("sums"))
+        self.call: Callable[..., None] = prototype(self._code.address("sums"))
 
 
 @cache
@@ -139,37 +125,61 @@ def _native() -> _Native:
     return _Native()
 
 
+_I32, _I64, _POINTER = ir.IntType(32), ir.IntType(64), ir.PointerType()
+
+
 def _module() -> Any:
-    i32, i64, pointer = ir.IntType(32), ir.IntType(64), ir.PointerType()
     module = ir.Module("halfulp_digest")
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [i64, pointer, pointer, pointer]), "sums")
-    n, xs, ys, out = function.args
-    entry, loop, done = (function.append_basic_block(name) for name in ("entry", "loop", "done"))
-    b = ir.IRBuilder(entry)
-    b.cbranch(b.icmp_signed("<", ir.Constant(i64, 0), n), loop, done)
-    b.position_at_end(loop)
-    i = b.phi(i64)
-    i.add_incoming(ir.Constant(i64, 0), entry)
-    totals = [b.phi(i64) for _ in CONSTANTS]
-    x, y = (b.load(b.gep(base, [i], source_etype=i32), typ=i32, align=4) for base in (xs, ys))
-    results = []
-    for total, (first, second, _) in zip(totals, CONSTANTS, strict=True):
-        total.add_incoming(ir.Constant(i64, 0), entry)
-        p = b.add(b.mul(x, ir.Constant(i32, first)), y)
-        q = b.add(b.mul(y, ir.Constant(i32, second)), x)
-        p = b.xor(p, b.lshr(p, ir.Constant(i32, 16)))
-        q = b.xor(q, b.lshr(q, ir.Constant(i32, 15)))
-        added = b.add(total, b.mul(b.zext(p, i64), b.zext(q, i64)))
-        total.add_incoming(added, loop)
-        results.append(added)
-    following = b.add(i, ir.Constant(i64, 1))
-    i.add_incoming(following, loop)
-    b.cbranch(b.icmp_signed("<", following, n), loop, done)
-    b.position_at_end(done)
-    finals = [b.phi(i64) for _ in results]
-    for k, (final, added) in enumerate(zip(finals, results, strict=True)):
-        final.add_incoming(ir.Constant(i64, 0), entry)
-        final.add_incoming(added, loop)
-        b.store(final, b.gep(out, [ir.Constant(i64, k)], source_etype=i64))
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64, _POINTER, _POINTER, _POINTER]), "sums")
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    whole = b.and_(function.args[0], ir.Constant(_I64, -LANES))
+    _loop(b, function, LANES, ir.Constant(_I64, 0), whole)
+    _loop(b, function, 1, whole, function.args[0])
     b.ret_void()
     return module
+
+
+def _loop(b: Any, function: Any, width: int, start: Any, end: Any) -> None:
+    """Add the mixes of the words from ``start`` to ``end``, ``width`` at once."""
+    _, xs, ys, out = function.args
+    lanes, wide = Lanes(b, width), Lanes(b, max(1, width // 2))
+    before = b.block
+    loop, done = (function.append_basic_block(f"{name}{width}") for name in ("loop", "done"))
+    b.cbranch(b.icmp_signed("<", start, end), loop, done)
+    b.position_at_end(loop)
+    i = b.phi(_I64)
+    i.add_incoming(start, before)
+    totals = [b.phi(wide.type(_I64)) for _ in CONSTANTS]
+    x, y = (b.load(b.gep(base, [i], source_etype=_I32), typ=lanes.type(_I32), align=4) for base in (xs, ys))
+    results = []
+    for total, (first, second, _) in zip(totals, CONSTANTS, strict=True):
+        total.add_incoming(wide.const(_I64, 0), before)
+        p = b.add(b.mul(x, lanes.i32(first)), y)
+        q = b.add(b.mul(y, lanes.i32(second)), x)
+        p = b.xor(p, b.lshr(p, lanes.i32(16)))
+        q = b.xor(q, b.lshr(q, lanes.i32(15)))
+        added = total
+        for one, other in _as_words(b, wide, p, q):
+            added = b.add(added, b.mul(one, other))
+        total.add_incoming(added, loop)
+        results.append(added)
+    following = b.add(i, ir.Constant(_I64, width))
+    i.add_incoming(following, loop)
+    b.cbranch(b.icmp_signed("<", following, end), loop, done)
+    b.position_at_end(done)
+    finals = [b.phi(wide.type(_I64)) for _ in CONSTANTS]
+    for final, added in zip(finals, results, strict=True):
+        final.add_incoming(wide.const(_I64, 0), before)
+        final.add_incoming(added, loop)
+    for k, final in enumerate(finals):
+        place = b.gep(out, [ir.Constant(_I64, k)], source_etype=_I64)
+        b.store(b.add(b.load(place, typ=_I64), wide.sum(final)), place)
+
+
+def _as_words(b: Any, wide: Lanes, p: Any, q: Any) -> list[tuple[Any, Any]]:
+    """Factors of 32 bits in lanes of 64: the even lanes of p and q, then the odd ones."""
+    if wide.width == 1:
+        return [(b.zext(p, wide.type(_I64)), b.zext(q, wide.type(_I64)))]
+    p, q = wide.bits(p, _I64), wide.bits(q, _I64)
+    low, half = wide.const(_I64, 0xFFFF_FFFF), wide.const(_I64, 32)
+    return [(b.and_(p, low), b.and_(q, low)), (b.lshr(p, half), b.lshr(q, half))]
