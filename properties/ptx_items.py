@@ -86,11 +86,14 @@ def _casts(dtype: str) -> Part:
 
 
 def _of_chapter(chapter: str) -> tuple[Part, ...]:
+    narrows = ("intent:5-b",) if chapter == "5.5" else ()  # from f64 to f32
     return (
         Part(f"known-{chapter},f32", ("intent:5-a", "intent:5-b", _FUSION)),
-        Part(f"known-{chapter},f64", ("intent:5-a", _FUSION)),
+        Part(f"known-{chapter},f64", ("intent:5-a", *narrows, _FUSION)),
     )
 
+
+_MODES = ("intent:5-a", "intent:5-b", *(f"intent:5.1-{letter}" for letter in "aghjl"))
 
 GROUPS: tuple[Group, ...] = (
     Group("arithmetic", "5", (*map(_arithmetic, FLOATS), *_of_chapter("5"))),
@@ -103,14 +106,8 @@ GROUPS: tuple[Group, ...] = (
         "5.1",
         (
             Part("functions", ("intent:5-b", "intent:5.1-a")),
-            Part("approximate", ("intent:5-b", "intent:5.1-a", *(f"intent:5.1-{letter}" for letter in "ghjl"))),
-            Part(
-                "known-5.1,f32",
-                (
-                    *("intent:5-a", "intent:5-b", "intent:5.1-a", _FUSION),
-                    *(f"intent:5.1-{letter}" for letter in "ghjl"),
-                ),
-            ),
+            Part("approximate", _MODES),
+            Part("known-5.1,f32", (*_MODES, _FUSION)),
         ),
     ),
     Group("random", "12", (Part("random", ("intent:12-a",)),)),
@@ -167,7 +164,7 @@ def subject(name: str) -> Subject:
         case "casts":
             return _operations(s for s in signatures(("cast",)) if s.args[0] == which and decided(s))
         case "functions":
-            return _operations(s for s in signatures(MODAL) if s.args[0] in ("f32", "f64") and not s.attrs)
+            return _operations(s for s in signatures(MODAL[:2]) if s.args[0] in ("f32", "f64") and not s.attrs)
         case "approximate":
             return _operations(s for s in signatures(MODAL) if s.args[0] == "f32")
         case "random":
