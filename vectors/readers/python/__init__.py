@@ -1,0 +1,1 @@
+"""The reader in Python. ``run.py`` runs by itself and needs nothing but the standard library."""
