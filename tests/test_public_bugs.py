@@ -1,8 +1,8 @@
 """Public bug reports, reduced to bits: the oracle says what is right, and a suspect says what went wrong.
 
-``data/public-bugs.jsonl`` has one record for each report, in words of our own: the program, the right result, the
-wrong one, what the oracle says of both, and the suspect that gives the wrong one. Reports of what the language or the
-suite does not have say so, and are counted.
+``vectors/sources/public-bugs.json`` has one record for each report, in words of our own: the program, the right result,
+the wrong one, what the oracle says of both, and the suspect that gives the wrong one. Reports of what the language or
+the suite does not have say so, and are counted.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from halfulp.oracle.source import Call, Literal, Parameter, Source
 from halfulp.oracle.suspects import SUSPECTS, suspect
 from halfulp.oracle.typing import elaborate
 
-RECORDS: list[dict[str, Any]] = [
-    json.loads(line) for line in (Path(__file__).parent / "data" / "public-bugs.jsonl").read_text().splitlines()
-]
+RECORDS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent.parent / "vectors" / "sources" / "public-bugs.json").read_text(encoding="utf-8")
+)
 
 COUNTS = {"operation": 48, "kernel": 15, "rounding": 2, "refused": 3, "class": 1, "not applicable": 33}
 """Records of each kind. Together they are all 102 of the list: none is left out without a word."""

@@ -71,7 +71,8 @@ def _fractions(fmt: Format, kind: U64, value: U64) -> U64:
         [value, value & lead, (value & lead) + half, (value & lead) + half + last, -(value % np.uint64(3))],
         value % np.uint64(3),
     )
-    return picked & mask
+    result: U64 = picked & mask
+    return result
 
 
 def floats(fmt: Format, label: str, count: int, exponents: tuple[int, int] | None = None) -> Bits:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from halfulp.oracle import codes
 from halfulp.oracle.formats import WIDE, Bits, Format
 from halfulp.oracle.sets import AllowedSet
 
@@ -23,7 +24,7 @@ class Row:
     """What one element may be.
 
     Attributes:
-        nearest: the correctly rounded (or only) result, as a code.
+        nearest: the correctly rounded (or only) result, as a code; of NaNs that are all right, ``fmt.nan_bits``.
         allowed: the results that have to be accepted, ascending and disjoint. Empty where nothing is required.
         unspecified: results that only some readings allow, likewise; none of them is in ``allowed``.
     """
@@ -131,6 +132,7 @@ def rows(allowed: AllowedSet) -> list[Row | None]:
     accepted = [(low.tolist(), high.tolist()) for low, high in some.ranges]
     open_to = [(low.tolist(), high.tolist()) for low, high in some.unspecified_ranges]
     nans = nan_spans(fmt)
+    free = (codes.is_nan(fmt, some.nearest) & some.free_nan).tolist()
     for at, position in enumerate(odd.tolist()):
         code = nearest[position]
         inside = [(code, code)] if member[at] else []
@@ -138,7 +140,8 @@ def rows(allowed: AllowedSet) -> list[Row | None]:
             inside += from_ordinals(fmt, low[at], high[at])
         beside = [span for low, high in open_to for span in from_ordinals(fmt, low[at], high[at])]
         if is_nan[at]:
-            inside += nans
+            inside = [span for span in inside if span != (code, code) or not free[at]] + list(nans)
+            code = fmt.nan_bits if free[at] else code  # which NaN a machine gives differs between machines
         if nan_open[at]:
             beside += nans
         found[position] = row(fmt, code, inside, beside)

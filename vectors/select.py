@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from halfulp.oracle import codes
-from halfulp.oracle.formats import WIDE, Bits, Format
+from halfulp.oracle.formats import STORAGE_ONLY, WIDE, Bits, Format
 from halfulp.oracle.ops import OPERATIONS
 from halfulp.oracle.ops.record import Signature
 from halfulp.oracle.sets import AllowedSet, Mask, Verdict
@@ -28,43 +28,59 @@ KILLERS = 2
 PER_CLASS = 1
 """Cases for each class of operands and result."""
 
-MACHINE_MADE = {
-    "log1p_of_rounded_sum": 2,
-    "log1p_in_short_format": 2,
-    "erfc_by_one_minus_erf": 2,
-    "lgamma_is_logarithm_near_zero": 2,
-}
-"""Suspects that ask the machine for a logarithm or an error function, which differ between machines in the last place.
-A case counts against them only where results some steps beside theirs are wrong too."""
+MACHINE_MADE = frozenset(
+    ("log1p_of_rounded_sum", "log1p_in_short_format", "erfc_by_one_minus_erf", "lgamma_is_logarithm_near_zero")
+)
+"""Suspects that ask the machine for a logarithm or an error function in f64: last bits differ between machines."""
+
+MARGIN = 2
+"""In f64 a case counts against those only where results up to this many steps beside theirs are wrong too. In shorter
+formats the bits that differ are rounded away."""
 
 
 @dataclass
 class Pool:
-    """Candidates for the cases of one signature.
+    """Candidates for the cases of one file.
 
     Attributes:
-        signature: the operation.
-        columns: the operands, shape (n,) each; no tuple twice, and something is claimed of each.
+        columns: the operands, shape (n,) each; no tuple twice, and something is required of each.
+        kinds: operands and results with their formats.
+        single: shape (n,), whether just one result is right.
         forced: positions that are taken in any case.
-        allowed: what each may return.
-        kills: for each suspect of the operation where it is wrong for sure.
+        kills: for each suspect where it is wrong for sure.
         chosen: positions taken so far.
     """
 
-    signature: Signature
     columns: list[Bits]
+    kinds: list[tuple[Format, Bits]]
+    single: Mask
     forced: list[int]
-    allowed: AllowedSet
     kills: dict[str, Mask]
     chosen: dict[int, None] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.allowed)
+        return len(self.single)
 
 
 def suspects_of(signature: Signature) -> list[Suspect]:
-    """The wrong rules that have something to say of an operation."""
-    return [record for record in FAULTS.values() if record.rule is not None and record.applies(signature)]
+    """The wrong rules that have something to say of an operation.
+
+    They are written for the 16 scalars. In another format one may ask for a NaN or a zero that is not there: then it
+    says nothing.
+    """
+    found = [record for record in FAULTS.values() if record.rule is not None and record.applies(signature)]
+    if not {*signature.args, signature.result} & set(STORAGE_ONLY):
+        return found
+    return [record for record in found if _speaks(record, signature)]
+
+
+def _speaks(suspect: Suspect, signature: Signature) -> bool:
+    try:
+        with np.errstate(all="ignore"):
+            suspect.override(signature, OPERATIONS[signature.op].critical(signature))
+    except (ValueError, OverflowError, TypeError):
+        return False
+    return True
 
 
 def killed(suspect: Suspect, signature: Signature, columns: Sequence[Bits], allowed: AllowedSet) -> Mask:
@@ -72,8 +88,8 @@ def killed(suspect: Suspect, signature: Signature, columns: Sequence[Bits], allo
     wrong = suspect.override(signature, columns)
     assert wrong is not None
     found = np.asarray(allowed.judge(wrong) == Verdict.FORBIDDEN)
-    for step in range(1, MACHINE_MADE.get(suspect.name, 0) + 1):
-        fmt = signature.result_format
+    fmt = signature.result_format
+    for step in range(1, MARGIN + 1) if suspect.name in MACHINE_MADE and fmt.width == 64 else ():
         low, high = codes.ordinal_span(fmt)
         number = ~codes.is_nan(fmt, wrong)
         at = codes.ordinal(fmt, wrong)
@@ -83,23 +99,29 @@ def killed(suspect: Suspect, signature: Signature, columns: Sequence[Bits], allo
     return found
 
 
-def pool(signature: Signature, columns: Sequence[Bits], forced: int) -> Pool:
-    """Candidates without repetitions and without those of which nothing is claimed; the first ``forced`` are forced."""
-    # Columns may be structured (128 bits); their rows are compared as bytes.
+def distinct(columns: Sequence[Bits]) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """The positions of the first of equal tuples, ascending."""
+    # Columns may be structured (128 bits); rows are compared as bytes.
     table = np.concatenate([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns], axis=1)
     rows = np.ascontiguousarray(table).view([("", f"V{table.shape[1]}")]).ravel()
     _, first = np.unique(rows, return_index=True)
-    keep = np.sort(first)
+    return np.sort(first)
+
+
+def pool(signature: Signature, columns: Sequence[Bits], forced: int) -> tuple[Pool, AllowedSet]:
+    """Candidates for an operation, without those of which nothing is required; the first ``forced`` are forced."""
+    keep = distinct(columns)
     some = [column[keep] for column in columns]
     with np.errstate(all="ignore"):
         allowed = OPERATIONS[signature.op].allowed(signature, some)
         # Where every result is at least unspecified no result is wrong, and nothing can be tested.
-        useful = np.flatnonzero(allowed.claimed & (~allowed.only_unspecified if allowed.anything is not None else True))
+        useful = np.flatnonzero(allowed.claimed if allowed.anything is None else allowed.claimed & ~allowed.anything)
         some = [np.ascontiguousarray(column[useful]) for column in some]
         allowed = allowed.take(useful)
         must = np.flatnonzero(keep[useful] < forced).tolist()
         kills = {record.name: killed(record, signature, some, allowed) for record in suspects_of(signature)}
-    return Pool(signature, some, must, allowed, kills)
+    kinds = list(zip((*signature.formats, signature.result_format), (*some, allowed.nearest), strict=True))
+    return Pool(some, kinds, allowed.single, must, kills), allowed
 
 
 def _classes(fmt: Format, bits: Bits) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -127,10 +149,11 @@ def _take(found: Pool, positions: Iterable[int], count: int) -> None:
 
 
 def select(found: Pool, wanted: int) -> list[int]:
-    """The positions that become cases, ascending."""
-    found.chosen = dict.fromkeys(found.forced)
+    """The positions that become cases, ascending: ``wanted`` of them, or more where that takes more."""
     if len(found) <= wanted:
-        return list(range(len(found)))
+        found.chosen = dict.fromkeys(range(len(found)))
+        return list(found.chosen)
+    found.chosen = dict.fromkeys(found.forced)
     order = np.argsort(draw.mixed(found.columns), kind="stable")
     total = np.zeros(len(found), np.int64)
     for mask in found.kills.values():
@@ -140,11 +163,10 @@ def select(found: Pool, wanted: int) -> list[int]:
     for mask in found.kills.values():
         missing = KILLERS - sum(1 for position in found.chosen if mask[position])
         _take(found, sharp[mask[sharp]].tolist(), missing)
-    formats = (*found.signature.formats, found.signature.result_format)
     key = np.zeros(len(found), np.int64)
-    for fmt, bits in zip(formats, (*found.columns, found.allowed.nearest), strict=True):
+    for fmt, bits in found.kinds:
         key = key * 16 + _classes(fmt, bits)
-    key = key * 2 + found.allowed.single
+    key = key * 2 + found.single
     _, first = np.unique(key[order], return_index=True)
     _take(found, order[np.sort(first)].tolist(), min(len(first), max(0, wanted - len(found.chosen))))
     _take(found, order.tolist(), wanted - len(found.chosen))

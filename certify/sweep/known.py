@@ -27,7 +27,7 @@ class Known:
 
 @cache
 def _content() -> Mapping[str, Any]:
-    text = (resources.files("halfulp.certify") / "data" / "worst-inputs.json").read_text(encoding="utf-8")
+    text = (resources.files("halfulp.vectors") / "sources" / "worst-inputs.json").read_text(encoding="utf-8")
     content: Mapping[str, Any] = json.loads(text)["operations"]
     return content
 
