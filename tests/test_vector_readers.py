@@ -288,6 +288,9 @@ def test_types_generated_from_the_schema_read_every_file(tmp_path: Path) -> None
         "--use-annotated --enum-field-as-literal=all --use-title-as-name --formatters=builtin --class-name=VectorFile"
     )
     subprocess.run([*command, *options.split(), *more.split()], check=True, capture_output=True, timeout=120)
+    names = re.findall(r"^class (\w+)", module.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"VectorFile", "FunctionCase", "CompareAndSwap"} <= set(names)
+    assert [name for name in names if name[-1].isdigit()] == [], "the schema leaves it to the generator to name types"
     script = tmp_path / "use.py"
     script.write_text(USE_OF_GENERATED_TYPES, encoding="ascii")
     done = subprocess.run(
