@@ -73,3 +73,23 @@ def breaches(name: str, codes: Any) -> tuple[list[str], int, int]:
     same = (found.nearest == expected) | (nan & ((found.nearest & 0x7FFF_FFFF) > INF))
     wrong += [f"{name}({code:#010x}) is rounded wrongly" for code in codes[~found.undecided & ~same].tolist()]
     return wrong, int(number.sum()), int(found.undecided.sum())
+
+
+def codes_of(*values: int) -> Any:
+    return np.array(values, np.uint32)
+
+
+STARTS = (0, 0x7FFF00, 0x39FFF000, 0x3F7FF800, 0x3FFFF000, 0x40490000, 0x41100000, 0x42B7C000, 0x42FFF800, 0x7C44AF00,
+          0x7F7FF000, 0x80000000, 0xB76C9000, 0xBEFFF000, 0xBF7FF800, 0xC01D0000, 0xC1100000, 0xC3158000, 0xC77FF000,
+          0xCAFFF800, 0xFF7FF800)  # fmt: skip
+"""First codes of stretches where runs, kinds of runs or binades change."""
+
+
+def spoiled(name: str, codes: Any, rng: Any) -> Any:
+    """Correct results, a third of them moved by up to 9 steps, some replaced by anything at all."""
+    got = judge(name).nearest(codes)
+    moved = rng.random(len(codes)) < 0.3
+    got = np.where(moved, got + rng.integers(-9, 10, len(codes)).astype(np.uint32), got)
+    anything = rng.random(len(codes)) < 0.002
+    special = rng.choice(codes_of(0, SIGN, INF, INF | SIGN, NAN, NAN | SIGN, 0x7F7FFFFF, 1), len(codes))
+    return np.ascontiguousarray(np.where(anything, special, got).astype(np.uint32))

@@ -13,7 +13,7 @@ from typing import Any
 import flint
 import numpy as np
 import pytest
-from bulk_attack import HARD, INF, NAN, SIGN, attack, breaches, judge, table
+from bulk_attack import HARD, INF, NAN, SIGN, STARTS, attack, breaches, codes_of, judge, spoiled, table
 
 from halfulp.certify import tables
 from halfulp.oracle import functions
@@ -27,10 +27,6 @@ F32 = FORMATS["f32"]
 NAMES = tuple(TARGETS)
 DEEP = bool(os.environ.get("HALFULP_DEEP"))
 COUNT = int(os.environ.get("HALFULP_BULK_COUNT", 10**6 if DEEP else 10**4))
-
-
-def codes_of(*values: int) -> Any:
-    return np.array(values, np.uint32)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -180,16 +176,6 @@ def test_wrong_reflection_rows_are_caught() -> None:
 # The native judge.
 
 
-def spoiled(name: str, codes: Any, rng: Any) -> Any:
-    """Correct results, a third of them moved by up to 9 steps, some replaced by anything at all."""
-    got = judge(name).nearest(codes)
-    moved = rng.random(len(codes)) < 0.3
-    got = np.where(moved, got + rng.integers(-9, 10, len(codes)).astype(np.uint32), got)
-    anything = rng.random(len(codes)) < 0.002
-    special = rng.choice(codes_of(0, SIGN, INF, INF | SIGN, NAN, NAN | SIGN, 0x7F7FFFFF, 1), len(codes))
-    return np.ascontiguousarray(np.where(anything, special, got).astype(np.uint32))
-
-
 def by_elements(name: str, codes: Any, got: Any, limits: Limits) -> Summary:
     """The summary from single elements, counted plainly."""
     found = judge(name).elements(codes, got)
@@ -213,11 +199,6 @@ def by_elements(name: str, codes: Any, got: Any, limits: Limits) -> Summary:
         float(errors.max()),
         int(codes[np.argmax(errors)]) if errors.max() >= 0 else None,
     )
-
-
-STARTS = (0, 0x7FFF00, 0x39FFF000, 0x3F7FF800, 0x3FFFF000, 0x40490000, 0x41100000, 0x42B7C000, 0x42FFF800, 0x7C44AF00,
-          0x7F7FF000, 0x80000000, 0xB76C9000, 0xBEFFF000, 0xBF7FF800, 0xC01D0000, 0xC1100000, 0xC3158000, 0xC77FF000,
-          0xCAFFF800, 0xFF7FF800)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

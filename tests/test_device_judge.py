@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_bulk import NAMES, STARTS, judge, spoiled
+from bulk_attack import STARTS, judge, spoiled
 
 from halfulp.adapters.discovery import load
 from halfulp.adapters.protocol import Options
@@ -27,7 +27,7 @@ from halfulp.certify import cli
 from halfulp.certify.sweep import device_judge, job, on_device
 from halfulp.certify.sweep.device_judge import UnfitDeviceError, check_results
 from halfulp.oracle import rounding_array
-from halfulp.oracle.bulk import Limits, digest
+from halfulp.oracle.bulk import TARGETS, Limits, digest
 from halfulp.oracle.bulk.cuda_source import COLUMNS, STRICT, judge_source
 from halfulp.oracle.bulk.kernel import RESULT
 from halfulp.oracle.formats import FORMATS
@@ -79,7 +79,7 @@ def rows_of(function: Any, name: str, first: int, got: Any, limits: Limits, stri
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TARGETS)
 def test_rows_are_those_of_the_native_judge(name: str, host: Any) -> None:
     rng = np.random.default_rng(17)
     for start in STARTS:
