@@ -32,6 +32,7 @@ from halfulp.backends.cuda.litmus_knobs import PORTFOLIO, Knobs, drawn, varied
 from halfulp.backends.cuda.litmus_launch import OPTIONS, Kernel, Launches
 from halfulp.backends.cuda.litmus_shelf import source
 from halfulp.backends.cuda.nvrtc import NvrtcMissingError, compile_source, nvrtc_version
+from halfulp.certify.detection_litmus_cuda import by_ptx, suite
 from halfulp.certify.saboteur_cuda import CudaSaboteur
 from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.program import RMW_KINDS, Cas, If, Load, Location, Program, Rmw, Store
@@ -136,13 +137,17 @@ def test_there_are_enough_suspects() -> None:
 
 @pytest.mark.parametrize("name", CUDA_LITMUS_SUSPECTS)
 def test_the_ptx_shows_what_it_can_show(name: str) -> None:
-    suspect = CUDA_LITMUS_SUSPECTS[name]
-    findings = try_orders_of(CudaSaboteur(f"{name}:compile-only"), "u64").findings
-    if suspect.fault and suspect.ptx:
-        assert findings
-        assert all(suspect.clause in finding.clauses for finding in findings)
-    else:
-        assert not findings
+    row = by_ptx(name)
+    assert row.right
+    assert row.judged > 100
+    assert bool(row.where) == (row.fault and row.due)
+
+
+def test_the_suite_for_runs_has_all_kinds_of_programs() -> None:
+    names = {program.name for program in suite()}
+    assert any(name.startswith("value-cas") for name in names)
+    assert any(name.startswith("lost-update") for name in names)
+    assert any(name.startswith("MP-cas-failure") for name in names)
 
 
 def test_unknown_suspects_are_named() -> None:

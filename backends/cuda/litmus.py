@@ -140,7 +140,7 @@ class Litmus:
                 and all others have to be common, and at a high rate.
         """
         generator = np.random.Generator(np.random.PCG64(options.seed))
-        score = score or self._score
+        score = score or self.balanced_rate
         self.overlap({})  # before anything is counted
         steps = (1,) if options.synchronisation == "each" else (2, 4, 8)
         roles = len(self.kernel.program.threads)
@@ -158,7 +158,7 @@ class Litmus:
             attempt(varied(best[int(generator.integers(len(best)))], generator, roles, steps))
         return sorted(tried, key=tried.__getitem__, reverse=True)[:KEPT]
 
-    def _score(self, histogram: Mapping[Outcome, int], seconds: float) -> float:
+    def balanced_rate(self, histogram: Mapping[Outcome, int], seconds: float) -> float:
         """How balanced the outcomes are, times the square root of the rate."""
         rate = sum(histogram.values()) / max(seconds, 1e-9)
         return self.overlap(histogram).balance * float(np.sqrt(rate))

@@ -1,0 +1,113 @@
+"""The detection table of atomics on CUDA: every suspect, compiled; looked for in the PTX, and in runs on a device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+from halfulp.adapters.protocol import LitmusRun, Options
+from halfulp.certify.saboteur_cuda import CudaSaboteur
+from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
+from halfulp.oracle.memory.catalogue import catalogue
+from halfulp.oracle.memory.program import Program
+from halfulp.properties.litmus import CONFIGURATIONS, judge_histogram
+from halfulp.properties.litmus_items import try_orders_of
+from halfulp.properties.litmus_values import VALUE_PROGRAMS
+from halfulp.properties.results import Tally
+
+LEVEL = 3
+"""Optimisation level at which suspects run."""
+
+INSTANCES = 1 << 20
+"""Of each program, in each of two ways."""
+
+TESTS = ("MP+", "MP-cas-failure", "MP-flag-write-rmw", "MP-flag-read-rmw", "RS-add+", "SB-rmw-x", "SB-cas-x", "ISA2+")
+"""Beginnings of the names of tests in the suite, beside those of atomicity."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found of one suspect.
+
+    Attributes:
+        suspect, clause, fault: as in `CudaLitmusSuspect`.
+        means: ``"ptx"`` or ``"gpu"``.
+        where: the property, or the program whose run showed it; ``""`` where nothing did.
+        forbidden, judged: accesses or instances, of how many.
+        seconds: until it was found, with compilation.
+        due: these means have to show it. Orders and scopes need not show on every device.
+    """
+
+    suspect: str
+    clause: str
+    fault: bool
+    means: str
+    where: str
+    forbidden: int
+    judged: int
+    seconds: float
+    due: bool
+
+    @property
+    def right(self) -> bool:
+        """Found where it has to be, and nothing found of a variant that breaks nothing."""
+        return bool(self.where) or not self.due if self.fault else not self.where and self.judged > 0
+
+
+def by_ptx(name: str) -> Row:
+    """Look at every access with every order."""
+    suspect = CUDA_LITMUS_SUSPECTS[name]
+    start = time.perf_counter()
+    trial = try_orders_of(CudaSaboteur(f"{name}:compile-only"), "u64")
+    judged = sum(tally.allowed + tally.forbidden for tally in trial.tallies)
+    hits = [finding for finding in trial.findings if not suspect.fault or suspect.clause in finding.clauses]
+    where = hits[0].id if hits else ""
+    forbidden = sum(tally.forbidden for tally in trial.tallies) if hits else 0
+    seconds = time.perf_counter() - start
+    return Row(name, suspect.clause, suspect.fault, "ptx", where, forbidden, judged, seconds, suspect.ptx)
+
+
+@cache
+def suite() -> tuple[Program, ...]:
+    """Programs that show most: values of all kinds on a signed and an unsigned dtype, atomicity, and orders."""
+    values = [
+        program
+        for dtype in ("u64", "i64")
+        for program in VALUE_PROGRAMS[dtype]
+        if not program.name[-1].isdigit() or int(program.name.rpartition("-")[2]) < 4
+    ]
+    tests = [test.program for test in catalogue("u64") if test.family == "atomicity" or test.name.startswith(TESTS)]
+    return (*values, *tests)
+
+
+def by_running(name: str) -> Row:
+    """Run the suite until an outcome is forbidden. Needs a device."""
+    suspect = CUDA_LITMUS_SUSPECTS[name]
+    start = time.perf_counter()
+    backend = CudaSaboteur(name)
+    backend.prepare_litmus(suite(), Options(LEVEL), runs=True)
+    judged = 0
+    for program in suite():
+        for options in CONFIGURATIONS[:2]:
+            answer = backend.run_litmus(program, replace(options, instances=INSTANCES, opt_level=LEVEL))
+            assert isinstance(answer, LitmusRun), answer
+            judged += answer.instances
+            tally = Tally(program.name, "11")
+            if judge_histogram(program, answer.histogram, tally) is not None:
+                taken = time.perf_counter() - start
+                due = not suspect.ptx
+                return Row(
+                    name, suspect.clause, suspect.fault, "gpu", program.name, tally.forbidden, judged, taken, due
+                )
+    taken = time.perf_counter() - start
+    return Row(name, suspect.clause, suspect.fault, "gpu", "", 0, judged, taken, not suspect.ptx)
+
+
+def detection_table(*, device: bool) -> Iterator[Row]:
+    """All rows: of the PTX, and where there is a device of runs too."""
+    for name in CUDA_LITMUS_SUSPECTS:
+        yield by_ptx(name)
+        if device:
+            yield by_running(name)
