@@ -102,3 +102,16 @@ def detect(name: str, means: Means, plan: Plan) -> Iterator[Row]:
 def detection_table(means: Means, plan: Plan, names: Iterable[str] = tuple(CUDA_SUSPECTS)) -> list[Row]:
     """All rows, in the order of the suspects."""
     return [row for name in names for row in detect(name, means, plan)]
+
+
+def as_markdown() -> str:
+    """Which property has to see which suspect, as a page shows it: what `detect` then holds each of them to."""
+    lines = ["| suspect | what it does | clause | seen in the code of | seen in results of |", "|---|---|---|---|---|"]
+    for suspect in CUDA_SUSPECTS.values():
+        for number, place in enumerate(suspect.places):
+            name = "" if number else f"`{suspect.name}`"
+            summary = "" if number else suspect.summary if suspect.fault else f"{suspect.summary} *Allowed.*"
+            code = f"`{place.ptx}`" if place.ptx else "nothing"
+            results = f"`{place.gpu}`" if place.gpu else "nothing"
+            lines.append(f"| {name} | {summary} | {place.clause} | {code} | {results} |")
+    return "\n".join(lines) + "\n"

@@ -198,12 +198,13 @@ def try_part(adapter: Adapter, name: str) -> Trial:
         start = time.perf_counter()
         faults = _judge(adapter, subject(name), level, tally)
         tally.seconds = time.perf_counter() - start
-        if faults:
-            finding = _finding(tally.id, subject(name), faults[0])
-            finding.forbidden, finding.judged = tally.forbidden, tally.allowed + tally.forbidden
-            for fault in faults:
-                clause = fault.judgement.clause
-                finding.clauses[clause] = finding.clauses.get(clause, 0) + 1
+        if not faults:
+            continue
+        finding = _finding(tally.id, subject(name), faults)
+        finding.judged = tally.allowed + tally.forbidden
+        if trial.findings and trial.findings[0].clauses == finding.clauses:
+            trial.findings[0].message += f" Likewise at O{level}."
+        else:
             trial.findings.append(finding)
     return trial
 
@@ -233,14 +234,20 @@ def _judge(adapter: Adapter, subject: Subject, level: int, tally: Tally) -> list
     return faults
 
 
-def _finding(id_: str, subject: Subject, fault: Fault) -> Finding:
-    kernel = subject.kernel
-    alone = Builder(list(kernel.values)).kernel(kernel.outputs[fault.output])
+def _finding(id_: str, subject: Subject, faults: Sequence[Fault]) -> Finding:
+    """One finding for all faults of a kernel: the first is told, and shown without the other outputs."""
+    first = faults[0]
+    alone = Builder(list(subject.kernel.values)).kernel(subject.kernel.outputs[first.output])
     types = (*alone.input_types, *alone.output_types)
+    clauses: dict[str, int] = {}
+    for fault in faults:
+        clauses[fault.judgement.clause] = clauses.get(fault.judgement.clause, 0) + 1
     return Finding(
         id_,
-        fault.judgement.clause,
+        first.judgement.clause,
         str(alone),
         tuple(type_.dtype for type_ in types),
-        message=f"The code of `{subject.labels[fault.output]}`: {fault}.",
+        forbidden=len(faults),
+        message=f"The code of `{subject.labels[first.output]}`: {first}.",
+        clauses=clauses,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from halfulp.adapters.numpy_adapter import NumpyAdapter
 from halfulp.adapters.protocol import Adapter, Compiled, Facts, Options, Rejected, Unsupported
 from halfulp.backends.cpu import CpuAdapter
 from halfulp.backends.cuda import CudaAdapter
-from halfulp.certify.detection_cuda import detect
+from halfulp.certify.detection_cuda import as_markdown, detect
 from halfulp.certify.saboteur import ReferenceAdapter
 from halfulp.certify.saboteur_cuda import CUDA_SUSPECTS, CudaSaboteur
 from halfulp.oracle.clauses import CLAUSES
@@ -584,11 +585,12 @@ def test_suspect_in_its_code(name: str) -> None:
 def test_a_finding_says_what_and_where() -> None:
     backend = CudaSaboteur("prec_div_false:compile-only")
     assert backend.name == "cuda-suspect:prec_div_false:compile-only"
-    (finding, _) = try_part(backend, "arithmetic,f32").findings
+    (finding,) = try_part(backend, "arithmetic,f32").findings
     assert finding.id == "ptx[arithmetic,f32]/O0"
     assert finding.clause == "intent:5-a"
     assert finding.message.startswith("The code of `div[f32,f32->f32]`: a result that has to be rounded correctly is")
     assert "div.full.f32" in finding.message
+    assert finding.message.endswith("Likewise at O3.")
     assert finding.kernel.splitlines()[-2] == "%2 = div %0, %1 : f32"
     assert finding.dtypes == ("f32",) * 3
     assert finding.clauses == {"intent:5-a": 2}
@@ -609,6 +611,11 @@ def test_table_of_suspects() -> None:
     caught = {place.clause for suspect in faults for place in suspect.places if place.ptx}
     # Integer quotients have one rule for both clauses; f8e4m3fn overflows to nothing in particular.
     assert claimed - caught == {"intent:4-c", "intent:5.2-f"}
+
+
+def test_table_of_suspects_in_the_documentation() -> None:
+    page = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "judging-compiled-code.md"
+    assert page.read_text(encoding="utf-8").endswith(f"\n\n{as_markdown()}")
 
 
 def test_unknown_suspect() -> None:
