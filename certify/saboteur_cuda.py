@@ -242,8 +242,8 @@ class _SaturatingF8(_Casts):
 
     def replacement(self, code: abstract.Code, x: Reg, source: Scalar, target: Scalar) -> Reg:
         kind = {"f8e5m2": "e5m2x2", "f8e4m3fn": "e4m3x2"}[target.name]
-        text = f"{{.reg .f32 z;mov.f32 z,0f00000000;cvt.rn.satfinite.{kind}.f32 %0,z,%1;}}"
-        return code.convert("trunc", _asm(code, text, "i16", _float(code, x, source)), "i8")
+        zero, value = code.real("float", 0.0), _float(code, x, source)
+        return code.convert("trunc", _asm(code, f"cvt.rn.satfinite.{kind}.f32 %0,%1,%2", "i16", zero, value), "i8")
 
 
 class F8E5M2Saturates(_SaturatingF8):

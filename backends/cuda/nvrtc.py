@@ -71,14 +71,15 @@ def compile_source(
         source: CUDA C++; kernels are ``extern "C"``.
         arch: ``sm_90`` and so on.
         ptx: PTX instead of machine code.
-        options: of NVRTC, after `BASE_OPTIONS`; the last of two that contradict each other counts.
+        options: of NVRTC, besides `BASE_OPTIONS`; one of the same name stands in its place.
         ptxas: of the assembler, such as ``-O0``.
 
     Raises:
         NvrtcError: the source does not compile.
         NvrtcMissingError: see `library`.
     """
-    flags = [*BASE_OPTIONS, *options]
+    given = {option.partition("=")[0] for option in options}
+    flags = [*(option for option in BASE_OPTIONS if option.partition("=")[0] not in given), *options]
     flags.append(f"--gpu-architecture={arch.replace('sm_', 'compute_') if ptx else arch}")
     if not ptx:
         flags += [f"--ptxas-options={option}" for option in ptxas]
