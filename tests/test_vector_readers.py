@@ -261,6 +261,21 @@ def test_a_run_that_judges_nothing_fails_and_names_what_it_left_out(language: st
 # The promises that are made for them.
 
 
+def test_the_sessions_of_the_tutorial_are_true(tmp_path: Path) -> None:
+    """Each `$ command` prints what stands below it; `...` stands for anything."""
+    (tmp_path / "vectors").symlink_to(VECTORS)
+    text = (ROOT / "docs" / "tutorial" / "vectors-from-zero.md").read_text(encoding="utf-8")
+    sessions = re.findall(r"^\$ (.*)\n((?:(?!```|\$ ).*\n)*)", text, re.MULTILINE)
+    assert len(sessions) >= 6
+    for command, expected in sessions:
+        if command.startswith("node ") and shutil.which("node") is None:
+            continue  # named by the tests of the reader itself
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.stderr == "", command
+        pattern = ".*".join(map(re.escape, expected.split("...")))
+        assert re.fullmatch(pattern, done.stdout, re.DOTALL), (command, done.stdout)
+
+
 @pytest.mark.parametrize("path", ["c/run.c", "c/json.h", "c/mine.h", "rust/src/main.rs", "js/run.mjs", "python/run.py"])
 def test_readers_are_short(path: str) -> None:
     lines = (READERS / path).read_text(encoding="ascii").splitlines()

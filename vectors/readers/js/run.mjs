@@ -1,7 +1,7 @@
 // Golden vectors in JavaScript, no dependency: `node run.mjs [--wrong] FILE.json ...` says what is wrong.
 // `import { judge, read } from "./run.mjs"` does the same for implementations of your own.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { argv } from "node:process";
 import { pathToFileURL } from "node:url";
 
@@ -79,7 +79,7 @@ export function judge(data, implementation) {
   return count;
 }
 
-if (argv[1] && import.meta.url === pathToFileURL(argv[1]).href) {
+if (existsSync(argv[1] ?? "") && import.meta.url === pathToFileURL(realpathSync(argv[1])).href) {
   const [mine, total, notRun] = [argv.includes("--wrong") ? WRONG : RIGHT, [0, 0, 0], {}];
   for (const path of argv.slice(2).filter((argument) => argument !== "--wrong")) {
     const data = read(path);
