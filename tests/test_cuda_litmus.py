@@ -106,7 +106,7 @@ def test_every_access_becomes_one_instruction(dtype: str, sign: str, width: int)
 def test_what_runs_has_the_same_accesses_as_what_is_looked_at() -> None:
     for program in (programs("failure order", "i64")[-1], programs("thin air", "u32")[-1]):
         launched = compile_source(source([program]), ptx=True, options=OPTIONS).decode()
-        kernel = launched[launched.index(".entry litmus0") :]
+        kernel = launched[launched.index(".entry litmus") :]
         inline = re.findall(r"// begin inline asm\n\s*(.*?);?\n\s*// end inline asm", kernel)
         strong = [one.split(" ")[0] for one in inline if one.startswith(("ld", "st", "atom"))]
         looked_at = [one for one in accesses_in(ptx(program)) if not one.startswith("st.global")]

@@ -56,13 +56,15 @@ class Kernel:
     """A compiled litmus program, and how to read what was counted.
 
     Attributes:
+        function, first: the kernel of its module, and the number of its first thread there.
         names: what is observed, sorted.
         dtypes: of everything observed.
     """
 
-    def __init__(self, program: Program, function: Function) -> None:
+    def __init__(self, program: Program, function: Function, first: int = 0) -> None:
         self.program = program
         self.function = function
+        self.first = first
         self.names = sorted(program.observe)
         self.dtypes = dtypes_of(program)
 
@@ -130,6 +132,7 @@ class Launches:
         self.grid = blocks + ((blocks - 1) // (every - 1) if every else 0)
         self._shuffle = knobs.shuffle
         self.plan, self.tally = np.zeros((), native.PLAN), np.zeros((), native.TALLY)
+        self.plan["first"], self.plan["used"] = kernel.first, self.roles
         self.plan["n"], self.plan["chunk"], self.plan["steps"] = self.size, chunk, steps
         self.plan["rotate"], self.plan["placement"] = knobs.rotate, native.NAMES.index(placement)
         self.plan["only"] = native.MAX_ROLES

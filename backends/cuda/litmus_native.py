@@ -51,12 +51,12 @@ PLAN = np.dtype(
         ("roles", ROLE, MAX_ROLES),
         ("outs", "u8", MAX_COLUMNS),
         ("scratch", "u8"),
-        *((name, "u4") for name in ("n", "chunk", "steps", "rotate", "placement", "only", "seed")),
+        *((name, "u4") for name in ("first", "used", "n", "chunk", "steps", "rotate", "placement", "only", "seed")),
         *((name, "u4") for name in ("stress_every", "stress", "before")),
     ],
     align=True,
 )
-"""What a launch is told."""
+"""What a launch is told. Its threads are number ``first`` and those after it of a module, ``used`` in all."""
 
 TALLY = np.dtype(
     [
@@ -87,7 +87,7 @@ __device__ __forceinline__ u32 mix(u32 a) {
 _LAUNCH = f"""\
 struct Plan {{
   Cell cells[{MAX_CELLS}]; Role roles[{MAX_ROLES}]; u64 outs[{MAX_COLUMNS}]; u64 scratch;
-  u32 n, chunk, steps, rotate, placement, only, seed, stress_every, stress, before;
+  u32 first, used, n, chunk, steps, rotate, placement, only, seed, stress_every, stress, before;
 }};
 
 // Reads and writes of lines that nobody looks at.
@@ -101,9 +101,9 @@ __device__ __noinline__ void disturb(const Plan& p, u32 key, u32 turns) {{
   }}
 }}
 
-// Cycles, the same for all threads of a warp.
+// Cycles, the same for all threads of a warp that play one role.
 __device__ __noinline__ void pause(const Plan& p, u32 role, u32 key) {{
-  const u32 cycles = p.roles[role].wait + (p.roles[role].jitter ? mix(key) % p.roles[role].jitter : 0);
+  const u32 cycles = p.roles[role].wait + (p.roles[role].jitter ? mix(key + role) % p.roles[role].jitter : 0);
   if (!cycles) return;
   u32 start, now;
   asm volatile("mov.u32 %0, %%clock;" : "=r"(start) :: "memory");
@@ -111,8 +111,8 @@ __device__ __noinline__ void pause(const Plan& p, u32 role, u32 key) {{
 }}
 
 // The role and the instance of this thread in one step; false where it has none.
-__device__ __noinline__ bool place(const Plan& p, u32 roles, u32 block, u32 step, u32& role, u32& i) {{
-  const u32 thread = threadIdx.x;
+__device__ __forceinline__ bool place(const Plan& p, u32 block, u32 step, u32& role, u32& i) {{
+  const u32 thread = threadIdx.x, roles = p.used;
   if (p.placement == 0) {{  // roles in different blocks
     const u32 size = 1u << p.chunk, groups = size / blockDim.x;
     const u32 chunk = block / (roles * groups), rest = block % (roles * groups);
@@ -199,25 +199,31 @@ def tally_source() -> str:
     return PRELUDE + _TYPES + _TALLY
 
 
-def launch_source(codes: Sequence[tuple[str, Program, Sequence[ThreadCode]]]) -> str:
-    """Kernels ``NAME(PLAN)``, one for each program: a launch of its instances."""
+def launch_source(programs: Sequence[tuple[Program, Sequence[ThreadCode]]]) -> str:
+    """The kernel ``litmus(PLAN)``: a launch of one of the programs. Their threads are numbered through.
+
+    All in one kernel, since most of the time of compilation goes into what is around the threads.
+    """
     parts = [PRELUDE, _TYPES, _LAUNCH]
-    for name, program, threads in codes:
+    count = 0
+    for program, threads in programs:
         column = {observed: place for place, observed in enumerate(sorted(program.observe))}
-        for number, code in enumerate(threads):
-            parts.append(f"__device__ __forceinline__ void {name}_{number}(const Plan& p, u32 i) {{")
+        for code in threads:
+            parts.append(f"__device__ __forceinline__ void thread{count}(const Plan& p, u32 i) {{")
             for place in range(len(program.locations)):
-                parts.append(
-                    f"  const u64 c{place} = __cvta_generic_to_global((void*)address(p.cells[{place}], i, p.n));"
-                )
+                at = f"address(p.cells[{place}], i, p.n)"
+                parts.append(f"  const u64 c{place} = __cvta_generic_to_global((void*){at});")
             parts += code.lines
             for one in code.observed:
                 parts.append(f"  ((u{one.width}*)p.outs[{column[one.name]}])[i] = {one.variable};")
             parts.append("}")
-        roles = len(threads)
-        cases = " ".join(f"case {number}: {name}_{number}(p, i); break;" for number in range(roles))
-        parts.append(f"""\
-extern "C" __global__ void __launch_bounds__(512) {name}(const __grid_constant__ Plan p) {{
+            count += 1
+    # The pause stands in each case: in a warp of several roles, those that wait let the others go first.
+    cases = "\n      ".join(
+        f"case {number}: pause(p, role, key); thread{number}(p, i); break;" for number in range(count)
+    )
+    parts.append(f"""\
+extern "C" __global__ void __launch_bounds__(512) litmus(const __grid_constant__ Plan p) {{
   u32 block = blockIdx.x;
   if (p.stress_every) {{
     if (block % p.stress_every == p.stress_every - 1) return disturb(p, mix(p.seed ^ block), p.stress);
@@ -225,11 +231,12 @@ extern "C" __global__ void __launch_bounds__(512) {name}(const __grid_constant__
   }}
   for (u32 step = 0; step < p.steps; ++step) {{
     u32 role, i;
-    if (!place(p, {roles}, block, step, role, i)) continue;
+    if (!place(p, block, step, role, i)) continue;
     const u32 key = mix(p.seed ^ (block * 64 + threadIdx.x / 32 + step * 0x10001u));
     if (p.before) disturb(p, key, p.before);
-    pause(p, role, key);
-    switch (role) {{ {cases} }}
+    switch (p.first + role) {{
+      {cases}
+    }}
   }}
 }}""")
     return "\n".join(parts) + "\n"

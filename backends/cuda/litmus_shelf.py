@@ -30,16 +30,14 @@ def check_size(program: Program) -> None:
 
 
 def source(programs: Sequence[Program], accesses: AccessesOf = Accesses) -> str:
-    """Programs as one module of kernels ``litmus0``, ``litmus1``, ...
+    """Programs as one module with the kernel ``litmus``.
 
     Raises:
         TypeRefusal, NotOffered: one is ill-typed, or not of this backend.
     """
     for program in programs:
         check_size(program)
-    return native.launch_source(
-        [(f"litmus{place}", program, thread_codes(program, accesses)) for place, program in enumerate(programs)]
-    )
+    return native.launch_source([(program, thread_codes(program, accesses)) for program in programs])
 
 
 class Shelf:
@@ -103,8 +101,11 @@ class Shelf:
     def _compile(self, programs: Sequence[Program], opt_level: int) -> None:
         text = source(programs, self.accesses)
         module = device().load(compile_source(text, arch=device().arch, options=OPTIONS, ptxas=[f"-O{opt_level}"]))
-        for place, program in enumerate(programs):
-            self._programs[program, opt_level] = Litmus(Kernel(program, module.function(f"litmus{place}")))
+        function = module.function("litmus")
+        first = 0
+        for program in programs:
+            self._programs[program, opt_level] = Litmus(Kernel(program, function, first))
+            first += len(program.threads)
 
     def _translate(self, programs: Sequence[Program], arch: str) -> None:
         parts = [entries(program, f"litmus{place}_", self.accesses) for place, program in enumerate(programs)]
