@@ -176,6 +176,8 @@ def _instance(found: Any, argument: str | None, what: str) -> Adapter:
     if isinstance(found, type) or (callable(found) and not hasattr(found, "compile")):
         try:
             adapter = found() if argument is None else found(argument)
+        except AdapterError:  # its message says it all
+            raise
         except Exception as error:
             given = "no argument" if argument is None else f"the argument {argument!r}"
             raise AdapterError(

@@ -20,19 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
+from halfulp.adapters.cache import folder
 from halfulp.oracle import bulk, functions
 from halfulp.oracle.bulk import Table
 
-ENVIRONMENT = "HALFULP_CACHE"
-"""The environment variable that names the directory."""
-
 
 def directory() -> Path:
-    """Where tables are kept: ``$HALFULP_CACHE``, else ``halfulp`` in the user's cache directory."""
-    named = os.environ.get(ENVIRONMENT)
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "halfulp"
+    """Where tables are kept: the suite's folder."""
+    return folder()
 
 
 @cache

@@ -7,12 +7,12 @@ of our own (`common.math_f32`, `common.math_f64`) are used elsewhere:
 ========  =============================================  ========================================================
 function  f32                                            f64
 ========  =============================================  ========================================================
-lgamma    own: libdevice's 6 ulp exclude (-10.001,       libdevice: 4 ulp outside (-23.0001, -2.2637). Inside the
-          -2.264), and on an f64 kernel costs nothing    clause has no bound, ``reading:9``
+lgamma    own: libdevice's bound of 6 excludes           libdevice: 4 outside (-23.0001, -2.2637), where the text
+          (-10.001, -2.264)                              has no bound either (``reading:9``)
 asin      libdevice: 2 (no bound in the text)            libdevice: 2 (no bound in the text)
 log1p     libdevice: 1 of 1 (``intent:5-e``)             libdevice: 1 of 1
 erfc      libdevice: 4 of 4 (``intent:5-f``)             libdevice: 5 of 5
-i0        libdevice: 6 of 6 (``intent:5-g``)             own: 3 of 6 at most; libdevice's 6 leave nothing to spare
+i0        libdevice: 6 of 6 (``intent:5-g``)             own: 3 seen, of 6; libdevice's 6 leave nothing to spare
 exp2      libdevice: 2 (no bound in the text)            libdevice: 1 (no bound in the text)
 tanh      libdevice: 2 (no bound in the text)            libdevice: 1 (no bound in the text)
 ========  =============================================  ========================================================

@@ -101,7 +101,7 @@ class _KernelCode(Graph[Code]):
         inputs = len(kernel.input_types)
         parameters = [f"{'const ' if i < inputs else ''}{type_}*__restrict__ p{i}" for i, type_ in enumerate(types)]
         loop = f"L{{{''.join(self.body.lines)}}}" if self.body.lines else ""
-        return f"K {name}({','.join(('u64 n', *parameters))}){{T{''.join(self.entry.lines)}{loop}}}"
+        return f"K {name}({','.join(('u64 n', *parameters))}){{T {''.join(self.entry.lines)}{loop}}}"
 
     def load(self, code: Code, dtype: Scalar, pointer: int) -> Reg:
         element = f"*p{pointer}" if code is self.entry else f"p{pointer}[i]"
