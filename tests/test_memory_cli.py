@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from halfulp.certify import cli
+from halfulp.certify import cli, litmus_table
+from halfulp.certify.commands import litmus, litmus_all
 from halfulp.oracle.memory.catalogue import catalogue
 from halfulp.oracle.memory.program import from_json
 
@@ -73,11 +75,86 @@ def test_export_and_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["RS"], "tests begin with 'RS'"),
         (["missing.litmus"], "No such file"),
         (["MP", "--backend", "numpy", "--instances", "10"], "did not run"),
+        (["MP", "--backend", "nothing"], "--backend nothing: there is no adapter"),
+        (["MP", "--backend", "saboteur:nobody"], "unknown suspect 'nobody'"),
+        (["--all"], "add --backend"),
+        (["--all", "--backend", "numpy"], "runs no litmus programs"),
+        (["--all", "--backend", "cpu", "--instances", "1", "--json", "/no/such/folder/x.json"], "No such file"),
+        (["--all", "--list"], "exclude each other"),
+        (["MP", "--all"], "'MP' is one"),
+        (["--list", "--backend", "cpu"], "--list runs nothing"),
+        (["--json", "MP"], "put the test before --json"),
+        (["MP", "--json", "/no/such/folder/x.json"], "No such file"),
+        (["MPP"], "did you mean MP"),
     ],
 )
 def test_what_makes_no_sense(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["litmus", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_verdicts_are_kept(tmp_path: Path) -> None:
+    """Whatever the file holds, the answer is what the model says."""
+    computed = litmus_table.computed("i64")
+    assert litmus_table.entries("i64", where=tmp_path) == computed
+    (path,) = tmp_path.iterdir()
+    assert litmus_table.sources_hash() in path.name
+    assert litmus_table.entries("i64", told=pytest.fail, where=tmp_path) == computed
+    text = path.read_text(encoding="utf-8")
+    for damaged in (text[:-9], text.replace("forbidden", "allowed", 1), "[]", "{}"):
+        path.write_text(damaged, encoding="utf-8")
+        assert litmus_table.entries("i64", where=tmp_path) == computed
+        assert path.read_text(encoding="utf-8") == text
+    for test, entry in zip(catalogue("i64"), computed, strict=True):
+        assert (test.program, test.kills) == (entry.program, entry.kills)
+
+
+def _tests(*names: str) -> list[litmus_table.Entry]:
+    return [entry for entry in litmus_table.entries("u32") if entry.name in names]
+
+
+def test_the_whole_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of it here: a record of what was seen, which an interruption leaves whole."""
+    names = ("CoRR", "SB+rel-acq+rel-acq", "MP+rlx-rel+acq-rlx", "result-xor")
+    monkeypatch.setattr(litmus, "entries", lambda *_: _tests(*names))
+    path = tmp_path / "record.json"
+    words = ["litmus", "--all", "--backend", "cpu", "--instances", "4096", "--json", str(path)]
+    assert cli.main(words) == 0
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record["complete"]
+    assert record["forbidden"] == 0
+    assert {test["name"]: len(test["runs"]) for test in record["tests"]} == dict(zip(names, (3, 3, 3, 1), strict=True))
+    assert record["instances"] == sum(run["instances"] for test in record["tests"] for run in test["runs"])
+    assert record["mutant_instances"] == 2 * 3 * 1024
+    assert all(
+        (run["mutant_rate"] is None) == (test["name"][:2] in ("SB", "re"))
+        for test in record["tests"]
+        for run in test["runs"]
+    )
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    real = litmus_all.configurations
+    monkeypatch.setattr(
+        litmus_all, "configurations", lambda a, p, *more: stop() if p.name.startswith("MP") else real(a, p, *more)
+    )
+    assert cli.main(words) == 130
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert not record["complete"]
+    assert [test["name"] for test in record["tests"]] == list(names[:2])
+    assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_the_whole_catalogue_on_a_wrong_backend(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(litmus, "entries", lambda *_: _tests("CoRR"))
+    assert cli.main(["litmus", "--all", "--backend", "saboteur:model_no_corr", "--instances", "100"]) == 1
+    out = capsys.readouterr().out
+    assert "1:r0=1, 1:r1=0 is forbidden, and came out" in out
+    (token,) = re.findall(r"hu1-\S+", out)[:1]
+    assert cli.main(["replay", token, "--backend", "saboteur:model_no_corr"]) == 1
 
 
 def test_on_a_backend(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from halfulp.adapters.protocol import Adapter, Closes, LitmusOptions, LitmusRun
+from halfulp.adapters.protocol import Closes
+from halfulp.certify.commands import litmus_all
 from halfulp.certify.commands.common import FOUND, OK, CommandError, Subparsers, add_command
 from halfulp.certify.commands.running import adapter_named, count
+from halfulp.certify.litmus_runs import CHUNK, Ran, configurations, counts, evidence, mutant_of
+from halfulp.certify.litmus_table import Entry, entries
 from halfulp.certify.questions import VERDICTS
 from halfulp.oracle.memory import herd, typing
-from halfulp.oracle.memory.catalogue import FAMILIES, Test, catalogue, minimal_set
-from halfulp.oracle.memory.interleaving import interleaved, sequential
+from halfulp.oracle.memory.catalogue import FAMILIES
 from halfulp.oracle.memory.mutants import VARIANTS, kills
 from halfulp.oracle.memory.program import DTYPES, Outcome, Program, from_json, outcome_text, to_json
 from halfulp.oracle.memory.refute import forbidden_outcomes, why_not
 from halfulp.oracle.memory.search import Execution, Outcomes, allowed, verdict
 from halfulp.oracle.ops.record import Refused
 from halfulp.oracle.sets import Verdict
-from halfulp.properties.litmus import CONFIGURATIONS, ask, describe, mutant_rate
+from halfulp.properties.litmus import describe
 
 DESCRIPTION = """
 Litmus tests: which outcomes of a program with atomics are possible, and why the others are not.
@@ -36,6 +37,8 @@ Litmus tests: which outcomes of a program with atomics are possible, and why the
   halfulp litmus MP --export             the test in that dialect, for herd7 and litmus7
   halfulp litmus MP --backend cpu --instances 1000000
                                          run it, and judge what comes out
+  halfulp litmus --all --backend cpu --json FILE
+                                         run the whole catalogue, and keep a record
 
 Names are those of --list; a beginning will do where it fits one test only. A test is in the list once for each weakest
 choice of orders that forbids its outcome (rlx, acq, rel and ar stand for the orders, thread by thread), or with the
@@ -45,15 +48,13 @@ strongest orders if none does.
 _ORDERS = re.compile(r"(\+(rlx|acq|rel|ar|plain)(-(rlx|acq|rel|ar|plain))*)+$")
 """The orders at the end of the name of a test."""
 
-CHUNK = 1 << 17
-"""Instances between two signs of progress."""
-
 
 def add_parsers(subparsers: Subparsers) -> None:
     parser = add_command(subparsers, "litmus", "what may a program with atomics do?", DESCRIPTION)
     parser.add_argument("test", nargs="?", metavar="TEST", help="a name, FILE.litmus or FILE.json, or - for stdin")
     parser.add_argument("--list", action="store_true", help="list the catalogue and stop")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--all", action="store_true", help="run every test of the catalogue on the backend")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="as JSON, on standard output or to FILE")
     parser.add_argument("--dtype", choices=DTYPES, default="u32", help="of the locations (default: u32)")
     parser.add_argument("--export", action="store_true", help="print the test in the C dialect of herd7 and stop")
     parser.add_argument("--backend", metavar="SPEC", help="run the test there: NAME, MODULE:CLASS or pipe:COMMAND")
@@ -63,11 +64,23 @@ def add_parsers(subparsers: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    chosen = [name for name in ("--list", "--all", "--export") if getattr(arguments, name[2:])]
+    if len(chosen) > 1:
+        raise CommandError(f"{' and '.join(chosen)} exclude each other")
+    if arguments.test is not None and chosen in (["--list"], ["--all"]):
+        raise CommandError(f"{chosen[0]} is about all tests, and {arguments.test!r} is one; leave out one of the two")
+    if arguments.all:
+        if arguments.backend is None:
+            raise CommandError("--all runs the catalogue on a backend; add --backend SPEC (`halfulp backends`)")
+        return litmus_all.run(arguments, entries(arguments.dtype, computing))
     if arguments.list:
-        print(_list_json(arguments.dtype) if arguments.json else _list_text(arguments.dtype))
-        return OK
+        if arguments.backend is not None:
+            raise CommandError("--list runs nothing; to run all tests use --all in its place")
+        found = entries(arguments.dtype, computing)
+        return _answer(arguments.json, _list_text(found, arguments.dtype), [_list_row(entry) for entry in found])
     if arguments.test is None:
-        raise CommandError("name a test, or --list for all there are")
+        hint = f" (FILE of --json is {arguments.json!r}; put the test before --json)" if arguments.json else ""
+        raise CommandError(f"name a test, or --list for all there are{hint}")
     program = find_program(arguments.test, arguments.dtype)
     if arguments.export:
         try:
@@ -82,10 +95,30 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_on(arguments, program)
     outcomes = allowed(program)
     if arguments.json:
-        print(json.dumps(_test_json(program, outcomes), indent=1))
-    else:
-        print(_test_text(program, outcomes))
+        return _answer(arguments.json, "", _test_json(program, outcomes))
+    print(_test_text(program, outcomes))
     return OK
+
+
+def _answer(where: str | None, text: str, data: Any) -> int:
+    """Print ``text``, or ``data`` as JSON, or write that to a file."""
+    if where is None:
+        print(text)
+    elif where == "-":
+        print(json.dumps(data, indent=1))
+    else:
+        try:
+            Path(where).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{where}: {error.strerror}; --json takes the name of a file to write") from None
+    return OK
+
+
+def computing(done: int, total: int) -> None:
+    """Progress of what is computed once and kept (see `litmus_table`)."""
+    if sys.stderr.isatty():
+        text = f"computing the verdicts of the catalogue, once: {done / total:4.0%}" if done < total - 1 else ""
+        print(f"\r{text:<60}" + ("" if text else "\r"), end="", file=sys.stderr, flush=True)
 
 
 def find_program(name: str, dtype: str) -> Program:
@@ -99,11 +132,13 @@ def find_program(name: str, dtype: str) -> Program:
             text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         except OSError as error:
             raise CommandError(f"{name}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise CommandError(f"{name}: this is no text in UTF-8, so no litmus test") from None
         try:
             return from_json(json.loads(text)) if text.lstrip().startswith("{") else herd.from_herd(text)
         except ValueError as error:
             raise CommandError(f"{name}: {error}") from None
-    tests = catalogue(dtype)
+    tests = entries(dtype, computing)
     names = [test.name for test in tests]
     fitting = [n for n in names if n == name] or [n for n in names if _ORDERS.sub("", n) == name]
     fitting = fitting or [n for n in names if n.startswith(name)]
@@ -112,47 +147,38 @@ def find_program(name: str, dtype: str) -> Program:
     if fitting:
         shown = ", ".join(fitting[:8]) + (", ..." if len(fitting) > 8 else "")
         raise CommandError(f"{len(fitting)} tests begin with {name!r}: {shown}")
-    raise CommandError(f"there is no test {name!r}; `halfulp litmus --list` names all there are")
+    close = difflib.get_close_matches(name, [*names, *{_ORDERS.sub("", n) for n in names}], n=3)
+    hint = f"; did you mean {' or '.join(close)}? " if close else ""
+    raise CommandError(f"there is no test {name!r}{hint or '; '}`halfulp litmus --list` names all there are")
 
 
 # The catalogue.
 
 
-def _list_text(dtype: str) -> str:
-    tests = catalogue(dtype)
-    first = set(minimal_set(dtype))
+def _list_text(tests: Sequence[Entry], dtype: str) -> str:
     width = max(len(test.name) for test in tests)
     lines = [f"{len(tests)} tests on {dtype}. * is in the smallest set that kills every model mutant: run it first."]
     for family, about in FAMILIES.items():
         lines += ["", f"{family}: {about}"]
         for test in (test for test in tests if test.family == family):
-            mark = "*" if test.name in first else " "
+            mark = "*" if test.in_minimal_set else " "
             count = f"kills {len(test.kills)}" if test.kills else ""
-            lines.append(f"{mark} {test.name:<{width}}  {_verdict_text(test):<12} {count}".rstrip())
+            said = test.verdict.replace("_", " ") + (" (informative)" if test.differs_under else "")
+            lines.append(f"{mark} {test.name:<{width}}  {said:<12} {count}".rstrip())
     return "\n".join(lines)
 
 
-def _verdict_text(test: Test) -> str:
-    said = VERDICTS[test.verdict].replace("_", " ")
-    return said + " (informative)" if test.informative else said
-
-
-def _list_json(dtype: str) -> str:
-    first = set(minimal_set(dtype))
-    rows = [
-        {
-            "name": test.name,
-            "family": test.family,
-            "program": to_json(test.program),
-            "weak": dict(test.program.weak),
-            "verdict": VERDICTS[test.verdict],
-            "kills": list(test.kills),
-            "differs_under": list(test.informative),
-            "in_minimal_set": test.name in first,
-        }
-        for test in catalogue(dtype)
-    ]
-    return json.dumps(rows, indent=1)
+def _list_row(test: Entry) -> dict[str, Any]:
+    return {
+        "name": test.name,
+        "family": test.family,
+        "program": to_json(test.program),
+        "weak": dict(test.program.weak),
+        "verdict": test.verdict,
+        "kills": list(test.kills),
+        "differs_under": list(test.differs_under),
+        "in_minimal_set": test.in_minimal_set,
+    }
 
 
 # One test.
@@ -235,35 +261,20 @@ def _test_text(program: Program, outcomes: Outcomes) -> str:
 def _run_on(arguments: argparse.Namespace, program: Program) -> int:
     adapter = adapter_named(arguments.backend)
     try:
-        results = list(_runs(adapter, program, arguments.instances, arguments.seed))
+        results = list(configurations(adapter, program, arguments.instances, arguments.seed, progress=_progress))
+        rows = []
+        for ran in results:
+            rate = mutant_of(adapter, program, ran, min(CHUNK, ran.instances))
+            rows.append(evidence(program, ran, rate) | {"outcomes": counts(program, ran)})
     finally:
+        if sys.stderr.isatty():
+            print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
         if isinstance(adapter, Closes):
             adapter.close()
     outcomes = allowed(program)
-    weak = set(program.weak)
-    found = {outcome for _, run, _ in results for outcome in run if outcomes.verdict(outcome) is Verdict.FORBIDDEN}
-    apart, turns = sequential(program), interleaved(program)
-    rows = []
-    for options, histogram, seconds in results:
-        total = sum(histogram.values())
-        rate = mutant_rate(adapter, program, options) if outcomes.verdict(program.weak) is Verdict.FORBIDDEN else None
-        rows.append(
-            {
-                "configuration": describe(options),
-                "instances": total,
-                "per_second": round(total / max(seconds, 1e-9)),
-                "not_sequential": sum(n for o, n in histogram.items() if o not in apart) / total,
-                "not_interleaved": sum(n for o, n in histogram.items() if o not in turns) / total,
-                "weak": sum(n for o, n in histogram.items() if weak and weak <= set(o)),
-                "mutant_rate": rate,
-                "outcomes": [
-                    {"outcome": dict(o), "count": n, "verdict": VERDICTS[outcomes.verdict(o)]}
-                    for o, n in sorted(histogram.items())
-                ],
-            }
-        )
+    found = {o for result in results for o in result.histogram if outcomes.verdict(o) is Verdict.FORBIDDEN}
     if arguments.json:
-        print(json.dumps({"name": program.name, "backend": arguments.backend, "runs": rows}, indent=1))
+        _answer(arguments.json, "", {"name": program.name, "backend": arguments.backend, "runs": rows})
         return FOUND if found else OK
     print(program, "\n", sep="")
     for row in rows:
@@ -273,28 +284,9 @@ def _run_on(arguments: argparse.Namespace, program: Program) -> int:
     return FOUND if found else OK
 
 
-def _runs(
-    adapter: Adapter, program: Program, instances: int, seed: int
-) -> Iterable[tuple[LitmusOptions, Counter[Outcome], float]]:
-    """The histogram of each configuration, run piece by piece with progress on standard error."""
-    for number, configuration in enumerate(CONFIGURATIONS):
-        histogram: Counter[Outcome] = Counter()
-        seconds = 0.0
-        options = replace(configuration, seed=seed, opt_level=max(adapter.opt_levels))
-        while (done := sum(histogram.values())) < instances:
-            piece = min(CHUNK, instances - done)
-            answer = ask(adapter, program, replace(options, instances=piece, seed=seed + done))
-            if not isinstance(answer, LitmusRun):
-                reason = answer if isinstance(answer, str) else answer.reason
-                raise CommandError(f"{adapter.name} did not run {program.name}: {reason}")
-            histogram.update(answer.histogram)
-            seconds += answer.seconds
-            if sys.stderr.isatty():
-                share = (number + sum(histogram.values()) / instances) / len(CONFIGURATIONS)
-                print(f"\r{describe(options)}: {share:4.0%}", end="", file=sys.stderr, flush=True)
-        yield replace(options, instances=min(instances, CHUNK)), histogram, seconds
+def _progress(result: Ran, share: float) -> None:
     if sys.stderr.isatty():
-        print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
+        print(f"\r{describe(result.options)}: {share:4.0%}", end="", file=sys.stderr, flush=True)
 
 
 def _row_text(row: dict[str, Any]) -> str:
