@@ -73,7 +73,7 @@ class View:
         code: the whole code.
         stores: positions of the stores of this output.
         nodes: the operations that the output depends on.
-        node: the operation, where it is one on inputs and constants alone.
+        node: the operation, where it is one on inputs and constants alone; bitcasts do not count.
     """
 
     def __init__(self, kernel: Kernel, place: int, code: Code, stores: list[int]) -> None:
@@ -88,7 +88,8 @@ class View:
             if position in needed and isinstance(value, Apply):
                 needed |= set(value.args)
         self.nodes = [value for at in sorted(needed) if isinstance(value := kernel.values[at], Apply)]
-        self.node = self.nodes[0] if len(self.nodes) == 1 else None
+        computing = [node for node in self.nodes if node.op != "bitcast"]
+        self.node = computing[0] if len(computing) == 1 else None
         self.formats = {kernel.type_of(at).dtype for at in needed}
         self.result = kernel.type_of(root).dtype
 

@@ -13,6 +13,7 @@ from halfulp.adapters.numpy_adapter import NumpyAdapter
 from halfulp.adapters.protocol import Adapter, Compiled, Facts, Options, Rejected, Unsupported
 from halfulp.backends.cpu import CpuAdapter
 from halfulp.backends.cuda import CudaAdapter
+from halfulp.backends.cuda.nvrtc import compile_source
 from halfulp.certify.detection_cuda import as_markdown, detect
 from halfulp.certify.saboteur import ReferenceAdapter
 from halfulp.certify.saboteur_cuda import CUDA_SUSPECTS, CudaSaboteur
@@ -20,6 +21,7 @@ from halfulp.oracle.clauses import CLAUSES
 from halfulp.oracle.formats import format_of
 from halfulp.oracle.kernel import Kernel, one_node
 from halfulp.oracle.ops import signatures
+from halfulp.oracle.ops.functions import FLUSHING
 from halfulp.oracle.source import Source
 from halfulp.properties.build import Builder
 from halfulp.properties.known import KNOWN
@@ -502,6 +504,84 @@ def test_roundings_that_do_no_harm(source: str, target: str) -> None:
     else:
         body[-1] = "add.u32 %rq, %rx9, %f; cvt.u8.u32 %by0, %rq;"
     assert messages(cast(source, target), *body) == []
+
+
+# Conforming code that a compiler makes, with everything in it that looks like a fault.
+
+CONFORMING = """
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned u32; typedef unsigned long long u64;
+static __device__ float widen(u16 h) { float f; asm("cvt.f32.f16 %0,%1;" : "=f"(f) : "h"(h)); return f; }
+static __device__ u16 narrow(float f) { u16 h; asm("cvt.rn.f16.f32 %0,%1;" : "=h"(h) : "f"(f)); return h; }
+static __device__ float flushing(float x) { float y; asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(y) : "f"(x)); return y; }
+extern "C" __global__ void k(u64 n, const u64 *d, const u32 *f, const u32 *g, const u16 *h, const u16 *j,
+                             u16 *o0, u8 *o1, u32 *o2, u32 *o3, u16 *o4, u32 *o5, u32 *o6, u32 *o7) {
+  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (u64)blockDim.x) {
+    double x = __longlong_as_double(d[i]); float a = __uint_as_float(f[i]), b = __uint_as_float(g[i]);
+    // f64 to bf16: to f32 first, and back to the odd neighbour where that was not exact.
+    float r = (float)x; u32 bits = __float_as_uint(r);
+    if ((double)r != x && !(bits & 1)) bits += (fabs((double)r) > fabs(x)) ? -1 : 1;
+    o0[i] = (u16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    // f32 to f8e5m2: the instruction that saturates, and infinity where it must not.
+    u16 q; asm("cvt.rn.satfinite.e5m2x2.f32 %0,%1,%2;" : "=h"(q) : "f"(0.f), "f"(a));
+    if (fabsf(a) >= 61440.f) q = 0x7c | (a < 0 ? 0x80 : 0);
+    o1[i] = (u8)q;
+    // maximum by the instruction that drops a NaN.
+    o2[i] = (a != a || b != b) ? 0x7fc00000u : __float_as_uint(fmaxf(a, b));
+    // u32 // u32 in f64, which holds both.
+    o3[i] = (u32)((double)f[i] / (double)(g[i] ? g[i] : 1));
+    // f16 / f16 by an approximate reciprocal, and its residual.
+    float p = widen(h[i]), s = widen(j[i]), c, v; asm("rcp.approx.ftz.f32 %0,%1;" : "=f"(c) : "f"(s));
+    v = p * c; float e = fmaf(-s, v, p); if (fabsf(e) < 3e38f) v = fmaf(c, e, v);
+    o4[i] = narrow(v);
+    // The root of f32 by an approximate one, corrected.
+    float y; asm("rsqrt.approx.ftz.f32 %0,%1;" : "=f"(y) : "f"(a));
+    float t = a * y, w = fmaf(-t, t, a); t = fmaf(w, 0.5f * y, t);
+    o5[i] = __float_as_uint(a == 0 || a > 3e38f || a < 1e-30f ? sqrtf(a) : t);
+    // exp2 that flushes, by the instruction that does not.
+    float z; asm("ex2.approx.f32 %0,%1;" : "=f"(z) : "f"(a));
+    o6[i] = z < 1.17549435e-38f ? 0u : __float_as_uint(z);
+    // exp2 that does not, by the instruction that does.
+    float u = flushing(a < -100.f ? a + 64.f : a) * (a < -100.f ? 5.42101086e-20f : 1.f);
+    o7[i] = __float_as_uint(u);
+  }
+}
+"""
+
+
+def _conforming() -> Kernel:
+    b = Builder()
+    x, f, g, h, j = (b.input(dtype) for dtype in ("f64", "f32", "f32", "f16", "f16"))
+    integers = [b.convert("bitcast", at, "u32") for at in (f, g)]
+    quotient = b.apply("floordiv", *integers)
+    exp2 = [b.apply("exp2", f, attrs=attrs) for attrs in (FLUSHING, ())]
+    outputs = [b.cast(x, "bf16"), b.cast(f, "f8e5m2"), b.apply("maximum", f, g), quotient, b.apply("div", h, j)]
+    return b.kernel(*outputs, b.apply("sqrt", f), *exp2)
+
+
+def test_conforming_code_is_left_alone() -> None:
+    claims, faults = inspect(_conforming(), compile_source(CONFORMING, ptx=True).decode())
+    assert [str(fault) for fault in faults] == []
+    made = {claim.clause.partition(":")[2] for claim in claims}
+    assert {"5.2-d", "5.2-g", "5.2-k", "5-a", "5.1-h", "5-b"} <= made
+
+
+@pytest.mark.parametrize(
+    ("mends", "instead", "clause"),
+    [
+        ("if ((double)r != x && !(bits & 1)) bits += (fabs((double)r) > fabs(x)) ? -1 : 1;", "", "5.2-d"),
+        ("if (fabsf(a) >= 61440.f) q = 0x7c | (a < 0 ? 0x80 : 0);", "", "5.2-g"),
+        ("(a != a || b != b) ? 0x7fc00000u :", "", "5.2-k"),
+        ("(u32)((double)f[i] / (double)(g[i] ? g[i] : 1))", "(u32)((float)f[i] / (float)g[i])", "4-c"),
+        ("__float_as_uint(a == 0 || a > 3e38f || a < 1e-30f ? sqrtf(a) : t)", "__float_as_uint(a * y)", "5.1-l"),
+        ("z < 1.17549435e-38f ? 0u :", "", "5.1-h"),
+        ("flushing(a < -100.f ? a + 64.f : a) * (a < -100.f ? 5.42101086e-20f : 1.f)", "flushing(a)", "5-b"),
+    ],
+    ids=["one-rounding", "overflow", "nan", "quotient", "root", "flush-lost", "flush-gained"],
+)
+def test_code_without_what_mends_it(mends: str, instead: str, clause: str) -> None:
+    assert mends in CONFORMING
+    _, faults = inspect(_conforming(), compile_source(CONFORMING.replace(mends, instead), ptx=True).decode())
+    assert {fault.judgement.clause for fault in faults} == {f"intent:{clause}"}
 
 
 # Adapters.
