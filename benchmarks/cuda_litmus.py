@@ -24,7 +24,6 @@ from halfulp.adapters.protocol import ContestRun, LitmusOptions
 from halfulp.backends.cuda import CudaAdapter
 from halfulp.backends.cuda.driver import device
 from halfulp.backends.cuda.litmus import Litmus
-from halfulp.backends.cuda.litmus_knobs import Knobs
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf
 from halfulp.backends.cuda.litmus_shelf import Shelf
 from halfulp.certify.detection_litmus_cuda import detection_table
@@ -133,14 +132,11 @@ class Hunt:
         self.start = time.perf_counter()
         self.first: float | None = None
         settings = litmus.tune(options, lambda histogram, seconds: self._score(litmus, histogram, seconds))
-        self.best: Knobs = settings[0]
-        self.seen = 0
-        self.measured = 0
+        self.settings = settings[:1] if self.first is not None else settings
+        self.seen = self.measured = 0
         while (self.seen == 0 and self.instances < PATIENCE) or self.measured < MEASURED:
-            share = settings[:1] if self.first is not None else settings
-            run = litmus.run_with(share, replace(options, instances=MEASURED, seed=self.instances))
-            self._count(run.histogram)
-            self.seen += weak_count(run.histogram, weak)
+            run = litmus.run_with(self.settings, replace(options, instances=MEASURED, seed=self.instances))
+            self.seen += self._count(run.histogram)
             self.measured += run.instances
 
     def _count(self, histogram: Mapping[Outcome, int]) -> int:
@@ -162,7 +158,7 @@ class Hunt:
             "rate": self.seen / self.measured,
             "seconds_to_first": self.first,
             "instances": self.instances,
-            "settings": str(self.best),
+            "settings": [str(knobs) for knobs in self.settings],
         }
 
 
@@ -176,7 +172,7 @@ def run_test(test: Test, instances: int, seed: int) -> dict[str, Any]:
     ]
     litmus = Shelf.of(Accesses).litmus(program, LEVEL)
     balanced = litmus.tune(options)[:2]
-    deadly = list(dict.fromkeys(hunt.best for _, hunt in hunts if hunt.first is not None))
+    deadly = list(dict.fromkeys(knobs for _, hunt in hunts if hunt.first is not None for knobs in hunt.settings))
     parts = []
     judged = allowed(program)
     forbidden = 0
