@@ -70,7 +70,9 @@ def ptx(kernel: Kernel, level: int = 3, adapter: CudaAdapter | None = None) -> s
 @pytest.mark.parametrize("level", [0, 3])
 def test_signatures_compile(level: int) -> None:
     kernels = offered(EVERY)
-    answers = compile_only().compile(kernels, Options(level))
+    adapter = compile_only()
+    answers = adapter.compile(kernels, Options(level))
+    assert adapter._image(kernels, level).startswith(b"\x7fELF")  # all that may stand in one source
     assert len(answers) == len(kernels) >= 900 // EVERY
     for answer in answers:
         assert not isinstance(answer, (Rejected, Unsupported)), answer

@@ -42,7 +42,8 @@ class CudaAdapter(CudaLitmusMethods):
     Subclasses are compilers that are wrong in one way: they set ``lowering``, ``nvrtc_options`` or ``ptxas_options``.
 
     Args:
-        mode: ``"compile-only"`` compiles and runs nothing; it needs no driver and no GPU. Empty: compiles and runs.
+        mode: ``"compile-only"`` compiles to PTX and runs nothing; it needs no driver and no GPU. Empty: compiles to
+            machine code and runs.
         nvrtc_options: more options of NVRTC, after our own; the last of two that contradict each other counts.
 
     Attributes:
@@ -180,7 +181,7 @@ class CudaAdapter(CudaLitmusMethods):
     def _compile(self, kernels: Sequence[Kernel], opt_level: int) -> list[Compiled | Unsupported]:
         """Compile together; apart where NVRTC refuses, so that the others are not lost with the one it refuses."""
         try:
-            image = self._image(kernels, opt_level)
+            image = self._image(kernels, opt_level, ptx=self.session is None)
         except NvrtcError as error:
             if len(kernels) == 1:
                 return [Unsupported(str(error))]
