@@ -6,6 +6,7 @@ is missing is skipped with a warning that names it, which pytest's summary shows
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
 import os
@@ -18,7 +19,7 @@ import warnings
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import mpmath
 import pytest
@@ -29,11 +30,14 @@ READERS = VECTORS / "readers"
 FILES = sorted((VECTORS / "data").rglob("*.json"))
 CAST, FUNCTION = "casts/cast-f32-bf16", "functions/log1p-f32"
 LANGUAGES = ("c", "rust", "js", "python")
+PROGRAMS = tempfile.TemporaryDirectory(prefix="halfulp-readers-")
+"""What is compiled here; gone with this process."""
+
 CRATES = Path("/usr/share/cargo/registry")
 """Where Debian's packages librust-serde-dev and librust-serde-json-dev put their sources."""
 
 
-def not_run(what: str, why: str) -> None:
+def not_run(what: str, why: str) -> NoReturn:
     """Skip, and say so where nobody can overlook it."""
     warnings.warn(f"NOT RUN: {what}: {why}", stacklevel=2)
     pytest.skip(f"{what}: {why}")
@@ -49,36 +53,34 @@ def build(command: list[str], folder: Path) -> str:
 def c_reader() -> list[str]:
     compiler = shutil.which("cc")
     assert compiler, "the reader in C needs a C compiler (cc)"
-    program = Path(tempfile.mkdtemp(prefix="halfulp-reader-")) / "run"
+    program = Path(PROGRAMS.name) / "c"
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2"]
     assert build([compiler, *flags, "-o", str(program), "run.c", "-lm"], READERS / "c") == ""
     return [str(program)]
 
 
-def cargo() -> str | None:
-    return shutil.which("cargo", path=f"{os.environ['PATH']}{os.pathsep}{Path.home() / '.cargo' / 'bin'}")
-
-
 @cache
 def rust_reader() -> list[str] | str:
     """The command, or why there is none. What cargo builds stays among the temporary files, for the next run."""
-    program = cargo()
-    if program is None:
+    cargo = shutil.which("cargo", path=f"{os.environ['PATH']}{os.pathsep}{Path.home() / '.cargo' / 'bin'}")
+    if cargo is None:
         return "cargo is not installed"
-    target = Path(tempfile.gettempdir()) / f"halfulp-reader-rust-{os.getuid()}"
-    command = [program, "build", "--quiet", "--target-dir", str(target), "--config=profile.dev.debug=0"]
-    crates = ['--config=source.crates-io.replace-with="system"', f'--config=source.system.directory="{CRATES}"']
-    if CRATES.is_dir():  # other versions than in Cargo.lock, so without it
-        copy = Path(tempfile.mkdtemp(prefix="halfulp-reader-"))
-        shutil.copytree(READERS / "rust", copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("Cargo.lock"))
-        problem = build([*command, "--offline", *crates], copy)
-        shutil.rmtree(copy)
-    else:
-        problem = build([*command, "--locked", "--config=net.retry=0"], READERS / "rust")
-    if "no matching package" in problem or "failed to download" in problem or "failed to get" in problem:
-        return "cargo has neither a registry nor the crates serde and serde_json"
-    assert problem == ""
-    return [str(target / "debug" / "read-vectors")]
+    folder = Path(tempfile.gettempdir()) / f"halfulp-reader-rust-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with open(folder / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may run these tests
+        source = shutil.copytree(READERS / "rust", folder / "source", dirs_exist_ok=True)
+        options = ["--locked", "--config=net.retry=0"]
+        if CRATES.is_dir():
+            (source / "Cargo.lock").unlink()  # it names other versions
+            options = ["--offline", '--config=source.crates-io.replace-with="system"']
+            options.append(f'--config=source.system.directory="{CRATES}"')
+        problem = build([cargo, "fetch", "--quiet", *options], source)
+        if problem:
+            return f"cargo does not get the crates serde and serde_json; {problem.splitlines()[-1].strip()}"
+        options += ["--quiet", "--config=profile.dev.debug=0", "--target-dir", str(folder / "target")]
+        assert build([cargo, "build", *options], source) == ""
+        return [str(shutil.copy2(folder / "target" / "debug" / "read-vectors", Path(PROGRAMS.name) / "rust"))]
 
 
 def reader(language: str) -> list[str]:
@@ -92,12 +94,12 @@ def reader(language: str) -> list[str]:
             node = shutil.which("node")
             if node is None:
                 not_run("the vector reader in JavaScript", "node is not installed")
-            return [str(node), str(READERS / "js" / "run.mjs")]
+            return [node, str(READERS / "js" / "run.mjs")]
         case _:
             found = rust_reader()
             if isinstance(found, str):
                 not_run("the vector reader in Rust", found)
-            return list(found)
+            return found
 
 
 def run(language: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -189,6 +191,14 @@ def float_of(digits: str) -> Any:
     return -magnitude if bits >> 31 else magnitude
 
 
+def test_the_reader_in_c_is_cpp_as_well() -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        not_run("the vector reader in C as C++", "no C++ compiler (c++)")
+    command = [compiler, "-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "run.c"]
+    assert build(command, READERS / "c") == ""
+
+
 def test_javascript_can_import_it() -> None:
     script = f"""
         import {{ judge, read }} from {json.dumps((READERS / "js" / "run.mjs").as_uri())};
@@ -270,6 +280,7 @@ def test_the_sessions_of_the_tutorial_are_true(tmp_path: Path) -> None:
     for command, expected in sessions:
         if command.startswith("node ") and shutil.which("node") is None:
             continue  # named by the tests of the reader itself
+        command = re.sub("^python3 ", f"{sys.executable} ", command)
         done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.stderr == "", command
         pattern = ".*".join(map(re.escape, expected.split("...")))

@@ -60,8 +60,8 @@ static const node *load(const char *name) {
     if (!file || fseek(file, 0, SEEK_END)) fail("cannot be read");
     size_t size = (size_t)ftell(file);
     rewind(file);
-    at = calloc(size + 1, 1);
-    fresh = calloc(size + 1, sizeof *fresh); /* no value is shorter than a character */
+    at = (char *)calloc(size + 1, 1);
+    fresh = (node *)calloc(size + 1, sizeof *fresh); /* no value is shorter than a character */
     if (!at || !fresh || fread(at, 1, size, file) != size) fail("cannot be read");
     fclose(file);
     skip();

@@ -76,7 +76,7 @@ static void judge(const node *data, implementation *mine, int *total) {
 }
 
 int main(int argc, char **argv) {
-    struct { const char *kind; int cases; } not_run[17] = {{0}}; /* the format has 7 kinds */
+    struct { const char *kind; int cases; } not_run[17] = {{NULL, 0}}; /* the format has 7 kinds */
     int total[3] = {0}, left = 0, wrong = argc > 1 && !strcmp(argv[1], "--wrong");
     for (int i = 1 + wrong; i < argc; i++) {
         const node *data = load(argv[i]);
