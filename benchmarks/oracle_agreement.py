@@ -26,8 +26,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,33 @@ def distinct(*parts: Iterable[int]) -> list[int]:
     return list(dict.fromkeys(code for part in parts for code in part))
 
 
+def filled_up(have: Sequence[int], wanted: int, draw: Callable[[int], Iterable[int]], seed: int) -> list[int]:
+    """At least ``wanted`` distinct codes: those there are, then new ones from the draws of further seeds."""
+    codes = dict.fromkeys(have)
+    while len(codes) < wanted:
+        seed += 1
+        new = (code for code in distinct(draw(seed)) if code not in codes)
+        codes.update(dict.fromkeys(islice(new, wanted - len(codes))))
+    return list(codes)
+
+
+def inputs_of_sources(name: str, count: int, seed: int, hard: Sequence[int]) -> dict[str, list[int]]:
+    """``count`` operands at least, by format; what is missing is made up in f64."""
+    found = oracle.shared_out(name, count, seed)
+    found["f32"] = [*hard, *found["f32"]]
+    found = {dtype: distinct(codes) for dtype, codes in found.items()}
+    wanted = len(found["f64"]) + count - sum(map(len, found.values()))
+    draw = partial(oracle.operands, name, FORMATS["f64"], count)
+    return {**found, "f64": filled_up(found["f64"], wanted, draw, seed)}
+
+
+def inputs_of_bulk(name: str, count: int, seed: int, hard: Sequence[int]) -> list[int]:
+    def draw(seed: int) -> list[int]:
+        return bulk.attack(name, count, seed).tolist()
+
+    return filled_up([*hard, *draw(seed)], count, draw, seed)
+
+
 def timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     began = time.monotonic()
     return {**work(), "seconds": round(time.monotonic() - began, 1)}
@@ -142,9 +170,7 @@ def agreement(pool: Executor, name: str, count: int, seed: int, chunks: int) -> 
         return {"tried": chunks * CHUNK, "found": len(hard)}
 
     def three() -> dict[str, Any]:
-        inputs = oracle.shared_out(name, count, seed)
-        inputs["f32"] = distinct(hard, inputs["f32"])
-        inputs = {dtype: distinct(codes) for dtype, codes in inputs.items()}
+        inputs = inputs_of_sources(name, count, seed, hard)
         tasks = [task for dtype, codes in inputs.items() for task in batches(name, dtype, codes)]
         wrong = [text for texts in pool.map(three_sources, tasks) for text in texts]
         return {
@@ -156,7 +182,7 @@ def agreement(pool: Executor, name: str, count: int, seed: int, chunks: int) -> 
         }
 
     def judge() -> dict[str, Any]:
-        codes = distinct(hard, bulk.attack(name, count, seed).tolist())
+        codes = inputs_of_bulk(name, count, seed, hard)
         results = list(pool.map(bulk_and_slow, batches(name, "f32", codes)))
         wrong = [text for texts, _, _ in results for text in texts]
         return {

@@ -31,35 +31,211 @@ Where ml_dtypes 0.6.0 and the oracle differ, ml_dtypes is wrong:
 """
 
 
-def _sweeps(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> str:
-    """The functions that were tried on every f32 input, from the records of `halfulp sweep`."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("sweep-*.json"))]
+FUNCTIONS = """
+## Functions on every f32 input
+
+`halfulp sweep` on the CPU backend, all 2^32 inputs each: every result judged by certified enclosures, the few that they
+do not decide by mpmath and Arb. *Steps* count from the correctly rounded result (reading:1); the *error* is that of the
+result itself, in ulp of the exact value.
+
+"""
+
+FUNCTION_SPEED = """
+The speed of that, in millions of inputs a second of processor time and core: of the *target*, of the *judge* in the
+same sweep, and the ratio of their times. These were measured on two cores that did other work too, which costs the
+judge up to half of its speed. *Judge alone* is `benchmarks/bulk_speed.py` on one core; to the right of it, how many
+times faster that is than one input at a time by the slow path (a correctly rounded result), by mpmath and Arb at 100
+bits, and by MPFR at 24, which does not have i0.
+
+"""
+
+QUOTIENTS = """
+## Quotients
+
+`halfulp sweep fdiv` in f32 on the CPU backend: every value of one operand for each listed value of the other, and
+random pairs. Results that are the correctly rounded quotient are recognised by two exact products, all others are
+judged by their sets. *judge*: as above.
+
+"""
+
+DOUBLES = """
+## Functions in f64
+
+2^64 inputs cannot be tried. `halfulp sweep --format f64 --sample 1e5` judges a sample and then searches around its
+worst inputs: **these maxima are lower bounds.** Next to its zeros on the negative axis lgamma exceeds the 4 ulp of the
+published table, which has no number for that stretch; this is unspecified, not forbidden (reading:9).
+
+"""
+
+AGREEMENT = """
+## The sources of exact values
+
+`benchmarks/oracle_agreement.py`: mpmath, Arb and a third source round the exact value to the same code, on all codes of
+the formats of 8 and 16 bits, and on f32 and f64 inputs that are critical, random, or (in f32) hard to round: all whose
+exact value lies within about 2^-18 ulp of a rounding boundary. To the right the enclosures of the bulk judge against
+the slow path: they hold Arb's value of 80 bits, and decide as the slow path does.
+
+"""
+
+DASK = """
+## A worker that dies
+
+"""
+
+Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
+"""Writes a table from its heads and rows."""
+
+Record = dict[str, Any]
+
+COUNTS = ("forbidden", "unspecified", "undecided")
+MAXIMA = ("most steps", "largest error in ulp")
+
+
+def _records(pattern: str) -> list[Record]:
+    """The records of sweeps of the CPU backend in files of that pattern."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob(pattern))]
+    return [record for record in found if record["backend"] == "cpu"]
+
+
+def _name(record: Record) -> str:
+    """The signature without formats: ``exp2, approximate, flush_to_zero``."""
+    return ", ".join([f"`{record['op']}`", *(name for name, setting in record["attrs"].items() if setting)])
+
+
+def _bound(record: Record) -> str:
+    bound = record["bound"]
+    if "relative" in bound:
+        return f"2^-11, relatively ({record['clause']})"
+    text = f"{bound['ulp']} ulp" if bound["ulp"] else "correctly rounded"
+    return text + (f" ({record['clause']})" if bound["stated"] else f" (a published table; {record['clause']})")
+
+
+def _argument(argument: str | list[str] | None) -> str:
+    return "" if argument is None else f"`{argument}`" if isinstance(argument, str) else f"`{', '.join(argument)}`"
+
+
+def _maxima(record: Record) -> tuple[str, str]:
+    """The most steps and the largest error, with their arguments."""
+    steps, error = record["max_distance"], record["max_fractional_error"]
+    at, error_at = (_argument(record[name]) for name in ("max_argument", "max_fractional_error_argument"))
+    return str(steps) if steps == 0 else f"{steps} at {at}", "" if error is None else f"{error:.9g} at {error_at}"
+
+
+def _histogram(record: Record) -> str:
+    return ", ".join(f"{steps}: {count:,}" for steps, count in record["histogram"].items() if count)
+
+
+def _digest(record: Record) -> str:
+    return f"`{record['digest'][:16]}...`"
+
+
+def _functions(table: Table, records: Sequence[Record]) -> str:
+    """The functions that were tried on every f32 input."""
     rows = [
         (
-            f"`{record['signature']}`",
-            f"{record['bound']['ulp']} ulp"
-            if record["bound"].get("stated") and "ulp" in record["bound"]
-            else "see clause",
-            record["clause"],
-            f"{record['inputs']:,}",
-            str(record["forbidden"]),
-            str(record["undecided"]),
-            f"{record['max_distance']} at {record['max_argument']}",
-            f"{record['max_fractional_error']:.9g} at {record['max_fractional_error_argument']}",
-            ", ".join(f"{steps}: {count:,}" for steps, count in record["histogram"].items() if count),
-            f"{record['time']['judge_million_per_second']:.0f}",
-            f"`{record['digest'][:16]}...`",
+            _name(record),
+            _bound(record),
+            *(str(record[kind]) for kind in COUNTS),
+            *_maxima(record),
+            _histogram(record),
+            _digest(record),
         )
         for record in records
     ]
-    heads = ("function", "bound", "clause", "inputs", "forbidden", "undecided", "most steps", "largest error in ulp")
+    return FUNCTIONS + table(("function", "bound", *COUNTS, *MAXIMA, "results by steps", "digest"), rows)
+
+
+def _function_speed(table: Table, records: Sequence[Record]) -> str:
+    """The judge beside the target, and beside other sources."""
+    speed = _load("bulk-speed")
+    rows = []
+    for record in records:
+        time = record["time"]
+        rates = [f"{time[f'{who}_million_per_second']:.0f}" for who in ("target", "judge")]
+        ratio = f"{time['judge_cpu_seconds'] / time['target_cpu_seconds']:.1f}"
+        alone = speed["functions"][record["op"]] if not any(record["attrs"].values()) else None
+        single: list[str] = [""] * 5
+        if alone is not None:
+            faster = [alone["times_faster_than"][source] for source in ("slow_path", "mpmath", "arb", "mpfr")]
+            times = ["-" if number is None else f"{number:,}" for number in faster]
+            single = [f"{alone['judge_million_per_second']:.0f}", *times]
+        rows.append((_name(record), *rates, ratio, *single))
+    heads = ("function", "target", "judge", "judge / target", "judge alone")
+    return FUNCTION_SPEED + table((*heads, "x slow path", "x mpmath", "x Arb", "x MPFR"), rows)
+
+
+def _quotients(table: Table) -> str:
+    records = _records("sweep-fdiv*.json")
+    if not records:
+        return ""
+    records.sort(
+        key=lambda record: (record["domain"]["kind"], len(record["attrs"]), record["domain"].get("operand", ""))
+    )
+    rows = []
+    for record in records:
+        domain = record["domain"]
+        if domain["kind"] == "sample":
+            tried = f"a sample of {record['inputs']:,} pairs"
+        else:
+            other = {"lhs": "rhs", "rhs": "lhs"}[domain["operand"]]
+            tried = f"every {other}, {len(domain['values'])} values of {domain['operand']}: {record['inputs']:,}"
+        counts = (str(record[kind]) for kind in COUNTS)
+        rate = f"{record['time']['judge_million_per_second']:.0f}"
+        rows.append((_name(record), tried, *counts, *_maxima(record), rate, _digest(record)))
+    listed = {
+        record["domain"]["operand"]: record["domain"]["values"] for record in records if "values" in record["domain"]
+    }
+    lists = "".join(f"* {operand}: {' '.join(f'`{code}`' for code in codes)}\n" for operand, codes in listed.items())
+    heads = ("operation", "inputs", *COUNTS, *MAXIMA, "judge", "digest")
+    return QUOTIENTS + table(heads, rows) + (f"\nListed values:\n\n{lists}" if lists else "")
+
+
+def _doubles(table: Table) -> str:
+    rows = [
+        (
+            _name(record),
+            _bound(record),
+            f"{record['inputs']:,}",
+            *(str(record[kind]) for kind in COUNTS),
+            *_maxima(record),
+        )
+        for record in _records("sweep-*-f64.json")
+    ]
+    return DOUBLES + table(("function", "bound", "inputs", *COUNTS, *MAXIMA), rows)
+
+
+def _agreement(table: Table) -> str:
+    path = RESULTS / "oracle-agreement.json"
+    if not path.exists():
+        return ""
+    record = _load("oracle-agreement")
+    rows = []
+    for name, found in record["functions"].items():
+        three, bulk = found["three_sources"], found["bulk_and_slow_path"]
+        rows.append(
+            (
+                f"`{name}`",
+                three["third"],
+                f"{three['inputs']:,}",
+                f"{found['hard_to_round']['found']:,}",
+                str(three["disagreements"]),
+                f"{bulk['inputs']:,}",
+                f"{bulk['enclosures']:,}",
+                str(bulk["undecided"]),
+                str(bulk["disagreements"]),
+            )
+        )
+    heads = ("function", "third source", "inputs", "hard to round", "disagreements")
+    return AGREEMENT + table((*heads, "bulk inputs", "enclosures", "undecided", "disagreements"), rows)
+
+
+def _dask() -> str:
+    record = _load("dask-worker-killed")
+    same = "the same as" if record["record_as_from_local_processes"] else "another one than"
     return (
-        "\n## Functions on every f32 input\n\n"
-        "`halfulp sweep` on the CPU backend: every input judged by certified enclosures, the few that they do not "
-        "decide by mpmath and Arb. *Steps* count from the correctly rounded result (reading:1); the *error* is that of "
-        "the result itself, in ulp of the exact value. *judge*: millions of inputs a second of processor time and "
-        "core, measured while other work ran on the machine.\n\n"
-        + table((*heads, "results by steps", "judge", "digest"), rows)
+        f"{DASK}A sweep of `{record['operation']}` over {record['inputs']:,} inputs on a Dask cluster of "
+        f"{record['workers']} workers, one of them killed ({record['signal']}) after {record['killed_after_seconds']} "
+        f"seconds: the record, its digest included, is {same} from local processes.\n"
     )
 
 
@@ -67,11 +243,14 @@ def _load(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def results_page(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str], note: str) -> str:
+def results_page(table: Table, note: str) -> str:
     """The page, with the table writer and the head note of the other pages."""
     casts, narrow, seeds, speed = map(
         _load, ("exhaustive-f32-casts-cpu", "exhaustive-narrow-cpu", "seeds-cpu", "judge-speed")
     )
+    functions = [
+        record for record in _records("sweep-*.json") if record["domain"]["kind"] == "codes" and record["op"] != "cast"
+    ]
     seconds = sum(row["seconds"] for row in casts)
     rows = [
         (
@@ -98,7 +277,12 @@ def results_page(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str],
         f"{seconds:.0f} seconds. *judge* is the speed of the oracle alone, in millions of results a second and core; "
         "the digest is SHA-256 over the SHA-256s of consecutive chunks of 2^20 outputs.\n\n"
         + table(("cast", "allowed", "forbidden", "unspecified", "no claim", "judge", "digest"), rows)
-        + _sweeps(table)
+        + _functions(table, functions)
+        + _function_speed(table, functions)
+        + _quotients(table)
+        + _doubles(table)
+        + _agreement(table)
+        + _dask()
         + "\n## Every input of the short formats\n\n"
         f"All pairs of 8-bit codes for every operation, all codes of f16 and bf16 for every unary operation, all casts "
         f"from 8- and 16-bit formats, at both optimisation levels of the CPU backend: {narrow['signatures']} "
