@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from halfulp.backends.common.check import NotOffered
 from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cuda import litmus_native as native
 from halfulp.backends.cuda.driver import Buffer, Function, device
@@ -72,7 +73,7 @@ class Kernel:
         """The counts since the tables were cleared.
 
         Raises:
-            RuntimeError: there were more different outcomes than the table holds.
+            NotOffered: there were more different outcomes than the table holds.
         """
         space = workspace()
         found: dict[Outcome, int] = {}
@@ -84,7 +85,7 @@ class Kernel:
         keys = space.keys.get(np.uint64, native.SLOTS)
         if keys.any():
             if space.lost.get(np.uint64, 1)[0]:
-                raise RuntimeError(f"{self.program.name}: more than {native.SLOTS} different outcomes")
+                raise NotOffered(f"{self.program.name}: more than {native.SLOTS} different outcomes came out")
             counts = space.counts.get(np.uint64, native.SLOTS)
             values = space.values.get(np.uint64, native.HASHED_VALUES).reshape(native.SLOTS, -1)
             for slot in np.flatnonzero(keys).tolist():
