@@ -20,6 +20,10 @@ DEFAULT_ARCH = "sm_90"
 BASE_OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 """Every operation as the source says it: contraction is written out as a call of fma, nothing is flushed."""
 
+NO_CACHE = "--no-cache"
+"""NVRTC keeps machine code on disk, too, and takes sources that differ in ``--ftz``, ``--prec-div`` or ``--prec-sqrt``
+alone for the same (13.0 does): what one compiler flushes, another would find there as its own."""
+
 
 class NvrtcMissingError(RuntimeError):
     """NVRTC or its Python binding is not installed. The message says what to do."""
@@ -79,7 +83,7 @@ def compile_source(
         NvrtcMissingError: see `library`.
     """
     given = {option.partition("=")[0] for option in options}
-    flags = [*(option for option in BASE_OPTIONS if option.partition("=")[0] not in given), *options]
+    flags = [*(option for option in BASE_OPTIONS if option.partition("=")[0] not in given), *options, *_no_cache()]
     flags.append(f"--gpu-architecture={arch.replace('sm_', 'compute_') if ptx else arch}")
     if not ptx:
         flags += [f"--ptxas-options={option}" for option in ptxas]
@@ -90,6 +94,16 @@ def compile_source(
         found = _compile(source, flags, ptx)
         write(key, found)
     return found
+
+
+@cache
+def _no_cache() -> tuple[str, ...]:
+    """`NO_CACHE`, where NVRTC knows it: an older one has no cache of its own."""
+    try:
+        _compile("", [NO_CACHE], True)
+    except NvrtcError:
+        return ()
+    return (NO_CACHE,)
 
 
 def _compile(source: str, flags: Sequence[str], ptx: bool) -> bytes:
