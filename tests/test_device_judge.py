@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from halfulp.adapters.discovery import load
 from halfulp.adapters.protocol import Options
 from halfulp.backends.cuda import driver, nvrtc
 from halfulp.certify import cli
-from halfulp.certify.sweep import device_judge, job, on_device
+from halfulp.certify.sweep import device_judge, filtering, job, on_device
 from halfulp.certify.sweep.device_judge import UnfitDeviceError, check_results
 from halfulp.oracle import rounding_array
-from halfulp.oracle.bulk import TARGETS, Limits, digest
-from halfulp.oracle.bulk.cuda_source import COLUMNS, STRICT, judge_source
+from halfulp.oracle.bulk import TARGETS, Limits, digest, ranking
+from halfulp.oracle.bulk.cuda_source import COLUMNS, STRICT, judge_source, prelude
 from halfulp.oracle.bulk.kernel import RESULT
 from halfulp.oracle.formats import FORMATS
+from halfulp.oracle.functions import enclosure, nearest_many
 from halfulp.oracle.ops import Signature, operation
 
 COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
@@ -167,6 +169,69 @@ def test_arithmetic_is_checked_before_use() -> None:
     for place, wrong in suspects.items():
         with pytest.raises(UnfitDeviceError, match="would not hold"):
             check_results(columns, [*right[:place], wrong, *right[place + 1 :]])
+
+
+# References in f64.
+
+RANKER = """
+extern "C" void judge(u64 n, const double *x, const double *got, const u32 *rows, const double *table,
+                      double *highs, double *lows, double *errors)
+{
+    for (u64 i = 0; i < n; ++i) {
+        reference(table + rows[i] * COLUMNS_OF_A_ROW, x[i], highs[i], lows[i]);
+        errors[i] = error_in_ulp(got[i], highs[i], lows[i]);
+    }
+}
+"""
+BINADES = {"log1p": (0x3FF, 0x7F0, 0xBFE), "exp2": (0x404, 0xC04), "tanh": (0x3FF,), "erfc": (0x400, 0xBFF),
+           "asin": (0x3FE,), "i0": (0x402,), "lgamma": (0x3FF, 0x400, 0xC00, 0x43F)}  # fmt: skip
+
+
+@needs_compiler
+def test_references_tell_which_results_look_worst(tmp_path: Path) -> None:
+    """They are within 2**-66 of the value, and errors in ulp follow; rows reach up to zeros, poles and ends."""
+    text = prelude(host=True) + ranking.CUDA + RANKER.replace("COLUMNS_OF_A_ROW", str(ranking.COLUMNS))
+    function = built(text, tmp_path)
+    function.argtypes = [ctypes.c_uint64, *[ctypes.c_void_p] * 7]
+    rng = np.random.default_rng(23)
+    f64 = FORMATS["f64"]
+    for name, places in BINADES.items():
+        found = [row for binade in places for row in ranking.of_binade(name, binade)]
+        assert sum(last - first + 1 for first, last, _ in found) > 0.4 * len(places) * 2.0**52, name
+        table = np.array([numbers for _, _, numbers in found])
+        which = np.append(rng.integers(0, len(found), 60), [0, len(found) - 1]).astype(np.uint32)
+        codes = [rng.integers(found[k][0], found[k][1], endpoint=True, dtype=np.uint64) for k in which.tolist()]
+        x = np.array(codes, np.uint64)
+        nearest = nearest_many(name, f64, x)
+        got = nearest + rng.integers(0, 3, len(x)).astype(np.uint64)
+        highs, lows, errors = (np.empty(len(x)) for _ in range(3))
+        function(len(x), *(a.ctypes.data for a in (x, got, which, table, highs, lows, errors)))
+        for i, code in enumerate(x.tolist()):
+            low, high = enclosure(name, f64, code, 120)
+            exact = (Fraction(low) + Fraction(high)) / 2
+            value = Fraction(highs[i]) + Fraction(lows[i])
+            assert abs(value - exact) <= abs(exact) / 2**66, (name, hex(code))
+            ulp = Fraction(2) ** (max(int(np.frexp(highs[i])[1]) - 1, -1022) - 52)
+            true = abs(Fraction(float(got.view(np.float64)[i])) - exact) / ulp
+            assert abs(Fraction(errors[i]) - true) < Fraction(1, 2**10), (name, hex(code))
+
+
+def test_kernels_of_the_filter_compile() -> None:
+    found = operations_in(nvrtc.compile_source(filtering.source(), ptx=True).decode())
+    assert set(found) <= {"fma.rn.f64", "mul.rn.f64", "add.rn.f64", "sub.rn.f64"}
+
+
+def test_the_worst_are_kept_without_one_place_hiding_the_others() -> None:
+    worst = filtering.Worst()
+    rng = np.random.default_rng(29)
+    for _ in range(3):
+        codes = rng.integers(0, 1 << 50, 20_000, np.uint64)
+        worst.add(codes, (codes % 300).astype(np.int64), 1.0 / (1 + codes % 300) + (codes % 7).astype(np.float64))
+    assert len(worst.codes) == filtering.JUDGED
+    assert (np.diff(worst.errors) <= 0).all()
+    assert np.bincount(worst.rows).max() <= filtering.OF_A_ROW
+    worst.add(np.array([5], np.uint64), np.array([1]), np.array([np.inf]))
+    assert (worst.codes[0], worst.errors[0]) == (5, np.inf)
 
 
 # The sweep around it, with the host in the place of a device.

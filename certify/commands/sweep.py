@@ -17,7 +17,7 @@ from halfulp.certify import tables
 from halfulp.certify.commands.certify import _target, available_cpus
 from halfulp.certify.commands.common import FOUND, MALFORMED, OK, CommandError, Subparsers, add_command
 from halfulp.certify.report import write_json
-from halfulp.certify.sweep import engine, on_device, plot
+from halfulp.certify.sweep import engine, filtering, on_device, plot
 from halfulp.certify.sweep.domain import Codes, Domain, Listed, Pairs, Sample, critical_and_known
 from halfulp.certify.sweep.job import Job, SweepError, job_from_plain, run_points, target_of, worst_of_chunk
 from halfulp.certify.sweep.known import known_inputs
@@ -37,6 +37,7 @@ Try every input of an operation on a backend, judge every result, and keep one r
   halfulp sweep cast --format f32 --result bf16         a cast
   halfulp sweep erfc --range 0x3f800000:0x40000000      bit patterns from 1 up to, not including, 2
   halfulp sweep lgamma --format f64 --sample 1e5        f64 cannot be enumerated
+  halfulp sweep lgamma --format f64 --backend cuda --filter 1e9     a search on a GPU
   halfulp sweep fdiv --approximate --rhs 3,0x7e800001   every lhs, for each of these divisors
   halfulp sweep fdiv --approximate --sample 1e9         random pairs
   halfulp sweep mul --format bf16                       all 2^32 pairs
@@ -71,6 +72,7 @@ def add_parsers(subparsers: Subparsers) -> None:
     parser.add_argument("--flush-to-zero", action="store_true", help="the one that flushes subnormal numbers")
     parser.add_argument("--range", metavar="LO:HI", help="bit patterns from LO up to, not including, HI")
     parser.add_argument("--sample", metavar="N", help="N random inputs, after known and critical ones")
+    parser.add_argument("--filter", metavar="N", help="f64 on a GPU: N candidates; those that look worst are judged")
     parser.add_argument("--seed", metavar="N", help="what random inputs are derived from, or `random` (default: 0)")
     parser.add_argument("--lhs", metavar="VALUES", help="of two operands: the values of the first")
     parser.add_argument("--rhs", metavar="VALUES", help="of two operands: the values of the second")
@@ -108,6 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
     target = None if arguments.json in (None, "-") else _target("--json", arguments.json)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     stays = _judged_on_device(arguments, job)
+    candidates = _candidates(arguments, job)
     known = run_points(job, [one.operands for one in known_inputs(job.signature)])
     try:
         with _executor(arguments, job) as (executor, at_once):
@@ -115,7 +118,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 found = on_device.found(job, executor, known, seed=0, quiet=arguments.quiet)
             else:
                 engine.run(state, executor, at_once, quiet=arguments.quiet)
-                found = _found(state, executor, known)
+                found = _found(state, executor, known, candidates, arguments.quiet)
     except KeyboardInterrupt:
         if stays:
             raise CommandError("interrupted; what a device has judged is not kept: start it anew") from None
@@ -150,6 +153,19 @@ def _judged_on_device(arguments: argparse.Namespace, job: Job) -> bool:
     return False
 
 
+def _candidates(arguments: argparse.Namespace, job: Job) -> int:
+    """How many candidates a device is to filter."""
+    if arguments.filter is None:
+        return 0
+    number = _count("--filter", arguments.filter)
+    if not isinstance(job.domain, Sample) or not filtering.covers(job, target_of(job.backend, job.signature)):
+        raise CommandError(
+            "--filter: candidates are filtered on a device, for samples of f64 functions on the cuda backend, and not "
+            f"for {job.signature.id} on {job.backend} here; leave it out"
+        )
+    return number
+
+
 def _interrupted(state: engine.State) -> int:
     done = sum(part.inputs for part in state.parts.values())
     print(
@@ -168,15 +184,23 @@ def _executor(arguments: argparse.Namespace, job: Job) -> AbstractContextManager
     processes = available_cpus() if arguments.processes is None else _count("--processes", arguments.processes)
     if processes < 1:
         raise CommandError("--processes 0: give 1 or more")
-    return engine.local_executor(max(1, min(processes, job.chunks)))
+    most = processes if arguments.filter is not None else job.chunks
+    return engine.local_executor(max(1, min(processes, most)))
 
 
-def _found(state: engine.State, executor: Any, known: Part) -> Found:
-    """What the parts add up to, the worst inputs, and what a search adds."""
+def _found(state: engine.State, executor: Any, known: Part, candidates: int, quiet: bool) -> Found:
+    """What the parts add up to, the worst inputs, and what searches add."""
     job = state.job
     total, digest = merged(state.parts)
     worst = set(total.worst)
     repeatable = True
+    filtered = None
+    if candidates and isinstance(job.domain, Sample):
+        target = target_of(job.backend, job.signature)
+        looked = filtering.search(job, target, executor, candidates, job.domain.seed, quiet=quiet)
+        filtered = looked.part, filtering.plain(looked)
+        total.add(looked.part)
+        worst |= set(looked.part.worst)
     if job.signature.formats[0].width < 64:
         chosen = worst_chunks(state.parts)
         for number, again in zip(chosen, executor.map(worst_of_chunk, [job] * len(chosen), chosen), strict=True):
@@ -196,6 +220,7 @@ def _found(state: engine.State, executor: Any, known: Part) -> Found:
         searched,
         repeatable,
         versions=state.versions,
+        filtered=filtered,
     )
 
 

@@ -151,7 +151,7 @@ def check_arithmetic() -> int:
     n = len(columns[0])
     function = compiled(ARITHMETIC, "arithmetic")
     dtypes = [fmt.storage for _, fmt, _, _ in RESULTS]
-    given = [_uploaded(column) for column in columns]
+    given = [uploaded(column) for column in columns]
     results = [Buffer(n * dtype.itemsize) for dtype in dtypes]
     function.launch(-(-n // BLOCK), BLOCK, np.uint32(n), *given, *results)
     return check_results(columns, [r.get(dtype, n) for r, dtype in zip(results, dtypes, strict=True)])
@@ -163,7 +163,8 @@ def compiled(text: str, name: str) -> Function:
     return here.load(compile_source(text, arch=here.arch)).function(name)
 
 
-def _uploaded(array: Array) -> Buffer:
+def uploaded(array: Array) -> Buffer:
+    """A copy on the device."""
     buffer = Buffer(array.nbytes)
     buffer.put(array)
     return buffer
@@ -198,7 +199,7 @@ class DeviceJudge:
         table = judge.table
         self._judge = compiled(judge_source(table.degree, digest.CUDA), "judge")
         columns = (table.kinds, table.rows, table.reflected, table.codes, table.positions)
-        self._table = [_uploaded(np.ascontiguousarray(column)) for column in columns]
+        self._table = [uploaded(np.ascontiguousarray(column)) for column in columns]
 
     def judge(self, first: int, got: Buffer, pieces: Pieces, strict: Array, limits: Limits) -> Judged:
         """Judge the results of consecutive arguments.
@@ -212,7 +213,7 @@ class DeviceJudge:
         """
         n = len(pieces.runs)
         runs = pieces.runs.astype(np.uint32) | np.where(strict, np.uint32(STRICT), np.uint32(0))
-        given = [_uploaded(c) for c in (pieces.offsets.astype(np.uint32), pieces.lengths.astype(np.uint32), runs)]
+        given = [uploaded(c) for c in (pieces.offsets.astype(np.uint32), pieces.lengths.astype(np.uint32), runs)]
         kinds, rows, reflected, codes_, positions = self._table
         out = Buffer(n * COLUMNS * 8)
         with Timer() as timer:

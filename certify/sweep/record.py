@@ -42,6 +42,7 @@ class Found:
         repeatable: False where chunks that were run again gave other results.
         wall: seconds, over all sessions of the sweep in this process alone.
         device: how a device judged; None where the host did.
+        filtered: what a search on a device singled out, which is in the total, and facts about the search.
     """
 
     total: Part
@@ -54,6 +55,7 @@ class Found:
     wall: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     device: Mapping[str, Any] | None = None
+    filtered: tuple[Part, Mapping[str, Any]] | None = None
 
     @property
     def good(self) -> bool:
@@ -210,6 +212,8 @@ def record_of(job: Job, found: Found, level: int) -> dict[str, Any]:
     }
     if found.device is not None:
         record["device_judge"] = dict(found.device)
+    if found.filtered is not None:
+        record["filter"] = {**found.filtered[1], **_extremes(job, found.filtered[0])}
     if found.searched is not None:
         record["search"] = {"inputs": found.searched.inputs, **_extremes(job, found.searched)}
     return record
@@ -253,6 +257,12 @@ def _lines(job: Job, record: Mapping[str, Any]) -> list[str]:
         lines.append("               these maxima are lower bounds: not every input was tried")
     filled = {steps: count for steps, count in record["histogram"].items() if count}
     lines.append("  histogram    " + ", ".join(f"{steps}: {count:,}" for steps, count in filled.items()))
+    if "filter" in record:
+        looked = record["filter"]
+        lines.append(
+            f"  filter       {looked['candidates']:,} candidates on the device, {looked['judged']:,} of them judged, "
+            f"up to {looked['max_fractional_error']} ulp"
+        )
     if "search" in record:
         error = record["search"]["max_fractional_error"]
         lines.append(f"  search       {record['search']['inputs']:,} inputs around the worst, up to {error} ulp")

@@ -362,6 +362,11 @@ static __device__ __forceinline__ void add_up(u64 *sums, u32 input, u32 output) 
 """
 
 
+def prelude(*, host: bool = False) -> str:
+    """Types and the functions ``bits_of`` and ``double_of``."""
+    return _HEAD + (_HOST if host else _DEVICE)
+
+
 def judge_source(degree: int, sums: str = _NO_SUMS, *, host: bool = False) -> str:
     """The text of the judge for polynomials of one degree.
 
@@ -377,9 +382,8 @@ def judge_source(degree: int, sums: str = _NO_SUMS, *, host: bool = False) -> st
         host: for a compiler of the host, where ``judge`` is a function that does everything.
     """
     parts = (
-        _HEAD,
+        prelude(host=host),
         _constants(),
-        _HOST if host else _DEVICE,
         _SEEN,
         _ELEMENTS,
         sums,
