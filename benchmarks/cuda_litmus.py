@@ -2,10 +2,11 @@
 
 For each test with a forbidden outcome, in its weakest orders: its mutants are compiled as real kernels, each with one
 order weakened (*order mutants*) or with the scope of a block for its releases, its acquires or all of it (*scope
-mutants*). Settings of the launches are searched for each mutant until it shows the outcome; the time to the first one
-and the rate are recorded. Then the conforming test runs: one half of its instances with settings that balance the
-outcomes of threads one after the other and all others, one half with those in which its mutants showed most. A mutant
-that never showed the outcome is listed as such, with the instances that it had: of it, "never seen" says nothing.
+mutants*); where there is no order to weaken, with updates split in two or accesses exchanged (*other mutants*).
+Settings of the launches are searched for each mutant until it shows the outcome; the time to the first one and the rate
+are recorded. Then the conforming test runs: one half of its instances with settings that balance the outcomes of
+threads one after the other and all others, one half with those in which its mutants showed most. A mutant that never
+showed the outcome is listed as such, with the instances that it had: of it, "never seen" says nothing.
 
     python benchmarks/cuda_litmus.py --suspects --out docs/results/litmus-h200.json
 """
@@ -35,20 +36,27 @@ from halfulp.oracle.memory.search import allowed, verdict
 from halfulp.oracle.memory.typing import weakened
 from halfulp.oracle.sets import Verdict
 from halfulp.properties.contests import contest, history
+from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.plan import Plan
 
 LEVEL = 3
 """Optimisation level of the assembler."""
 
-FAMILIES = ("two locations", "three locations", "release sequence", "failure order", "plain")
+FAMILIES = (
+    *("two locations", "three locations", "release sequence", "failure order", "plain"),
+    *("coherence", "atomicity"),
+)
 UPDATES = ("MP-", "S-")
 """Families of tests that are run, and beginnings of those of the family ``update``."""
 
 MEASURED = 1 << 24
 """Instances from which the rate of a mutant is taken, once it has been seen."""
 
-PATIENCE = 1 << 28
-"""Instances after which a mutant that was not seen is given up."""
+PATIENCE = {"order": 1 << 31, "scope": 1 << 29, "other": 1 << 29}
+"""Instances after which a mutant that was not seen is given up, by its kind."""
+
+LAUNCHES = 16
+"""Launches with each setting, once a search with one each has shown nothing."""
 
 
 class ReleasesOfBlock(Accesses):
@@ -90,7 +98,7 @@ class AllOfBlock(Accesses):
 
 @dataclass(frozen=True)
 class Mutant:
-    """A test, changed in one way; ``kind`` is ``"order"`` or ``"scope"``."""
+    """A test, changed in one way; ``kind`` is one of `PATIENCE`."""
 
     kind: str
     change: str
@@ -105,7 +113,11 @@ def mutants(program: Program) -> Iterator[Mutant]:
             changed = map_accesses(program, lambda at, old, n=number, new=weaker: new if at == n else old)
             if verdict(changed, program.weak) in (Verdict.ALLOWED, Verdict.NO_CLAIM):
                 yield Mutant("order", f"{access_text(access)} is {weaker.order}", changed, Accesses)
-    for lowering in (ReleasesOfBlock, AcquiresOfBlock, AllOfBlock):
+    ordered = any(access.order not in (None, "relaxed") for access in program.accesses)
+    other = None if ordered else mutant_of(program)
+    if other is not None:
+        yield Mutant("other", other.change, other.program, Accesses)
+    for lowering in (ReleasesOfBlock, AcquiresOfBlock, AllOfBlock) if ordered else (AllOfBlock,):
         yield Mutant("scope", (lowering.__doc__ or "").rstrip("."), program, lowering)
 
 
@@ -126,18 +138,25 @@ def weak_count(histogram: Mapping[Outcome, int], weak: Outcome) -> int:
 class Hunt:
     """Search for settings in which a mutant shows the weak outcome."""
 
-    def __init__(self, litmus: Litmus, weak: Outcome, options: LitmusOptions) -> None:
+    def __init__(self, litmus: Litmus, weak: Outcome, options: LitmusOptions, patience: int) -> None:
         self.weak = weak
         self.instances = 0
         self.start = time.perf_counter()
         self.first: float | None = None
-        settings = litmus.tune(options, lambda histogram, seconds: self._score(litmus, histogram, seconds))
-        self.settings = settings[:1] if self.first is not None else settings
         self.seen = self.measured = 0
-        while (self.seen == 0 and self.instances < PATIENCE) or self.measured < MEASURED:
-            run = litmus.run_with(self.settings, replace(options, instances=MEASURED, seed=self.instances))
+        launches = 1
+        while True:
+            options = replace(options, seed=self.instances)
+            settings = litmus.tune(options, lambda histogram, taken: self._score(litmus, histogram, taken), launches)
+            self.settings = settings[:1] if self.first is not None else settings
+            run = litmus.run_with(self.settings, replace(options, instances=MEASURED))
             self.seen += self._count(run.histogram)
             self.measured += run.instances
+            if self.first is not None or self.instances >= patience:
+                return
+            launches = LAUNCHES
+            other = "each" if options.synchronisation == "start" else "start"
+            options = replace(options, synchronisation=other)
 
     def _count(self, histogram: Mapping[Outcome, int]) -> int:
         found = weak_count(histogram, self.weak)
@@ -156,10 +175,15 @@ class Hunt:
             "change": mutant.change,
             "seen": self.first is not None,
             "rate": self.seen / self.measured,
+            "measured": self.measured,
             "seconds_to_first": self.first,
             "instances": self.instances,
             "settings": [str(knobs) for knobs in self.settings],
         }
+
+
+def _compiled(mutant: Mutant) -> Litmus:
+    return Shelf.of(mutant.accesses).litmus(mutant.program, LEVEL)
 
 
 def run_test(test: Test, instances: int, seed: int) -> dict[str, Any]:
@@ -167,8 +191,7 @@ def run_test(test: Test, instances: int, seed: int) -> dict[str, Any]:
     program = test.program
     options = LitmusOptions(instances=instances, placement="apart", synchronisation="start", seed=seed, opt_level=LEVEL)
     hunts = [
-        (mutant, Hunt(Shelf.of(mutant.accesses).litmus(mutant.program, LEVEL), program.weak, options))
-        for mutant in mutants(program)
+        (mutant, Hunt(_compiled(mutant), program.weak, options, PATIENCE[mutant.kind])) for mutant in mutants(program)
     ]
     litmus = Shelf.of(Accesses).litmus(program, LEVEL)
     balanced = litmus.tune(options)[:2]
@@ -232,7 +255,11 @@ def table(record: Mapping[str, Any]) -> Iterator[str]:
         )
         for mutant in row["mutants"]:
             first = mutant["seconds_to_first"]
-            shown = f"{mutant['rate']:.1e}, first after {first:.3f} s" if first is not None else "not shown here"
+            shown = (
+                f"{mutant['rate']:.1e} of {mutant['measured']:.1e}, first after {first:.3f} s"
+                if first is not None
+                else "not shown here"
+            )
             yield f"    {mutant['kind']}: {mutant['change']:<44} {shown} ({mutant['instances']:.1e} instances)"
     for name, count in record["summary"].items():
         yield f"{name.replace('_', ' ')}: {count}"
@@ -245,7 +272,7 @@ def summary(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "forbidden": sum(row["forbidden"] for row in tests),
         "least_instances": min((row["instances"] for row in tests), default=0),
     }
-    for kind in ("order", "scope"):
+    for kind in PATIENCE:
         mine = [mutant for _, mutant in rows if mutant["kind"] == kind]
         seen = sorted(mutant["seconds_to_first"] for mutant in mine if mutant["seen"])
         found[f"{kind}_mutants"] = len(mine)

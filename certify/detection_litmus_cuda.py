@@ -11,7 +11,8 @@ from halfulp.adapters.protocol import LitmusRun, Options
 from halfulp.certify.saboteur_cuda import CudaSaboteur
 from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.catalogue import catalogue
-from halfulp.oracle.memory.program import Program
+from halfulp.oracle.memory.program import Instruction, Load, Location, Program, Rmw, Store
+from halfulp.oracle.sets import Verdict
 from halfulp.properties.litmus import CONFIGURATIONS, judge_histogram
 from halfulp.properties.litmus_items import try_orders_of
 from halfulp.properties.litmus_values import VALUE_PROGRAMS
@@ -21,9 +22,21 @@ LEVEL = 3
 """Optimisation level at which suspects run."""
 
 INSTANCES = 1 << 20
-"""Of each program, in each of two ways."""
+"""Of each program about values, in each of two ways."""
 
-TESTS = ("MP+", "MP-cas-failure", "MP-flag-write-rmw", "MP-flag-read-rmw", "RS-add+", "SB-rmw-x", "SB-cas-x", "ISA2+")
+TUNED_INSTANCES = 1 << 25
+"""Of each other program: enough for the backend to look for good settings first."""
+
+TESTS = (
+    "CoRR+",
+    "MP+",
+    "MP-cas-failure",
+    "MP-flag-write-rmw",
+    "MP-flag-read-rmw",
+    "MP-flag-rmw",
+    "RS-add+",
+    "SB-rmw-x",
+)
 """Beginnings of the names of tests in the suite, beside those of atomicity."""
 
 
@@ -78,8 +91,23 @@ def suite() -> tuple[Program, ...]:
         for program in VALUE_PROGRAMS[dtype]
         if not program.name[-1].isdigit() or int(program.name.rpartition("-")[2]) < 4
     ]
-    tests = [test.program for test in catalogue("u64") if test.family == "atomicity" or test.name.startswith(TESTS)]
-    return (*values, *tests)
+    tests = [
+        test.program
+        for test in catalogue("u64")
+        if test.verdict is Verdict.FORBIDDEN and (test.family == "atomicity" or test.name.startswith(TESTS))
+    ]
+    return (*values, *tests, exchanges("acq_rel"))
+
+
+def exchanges(order: str) -> Program:
+    """Store buffering with exchanges of a value for itself in between: whichever comes second has to see the first."""
+
+    def thread(mine: str, other: str) -> tuple[Instruction, ...]:
+        return Store(mine, 1), Rmw("r0", "exchange", "z", 0, order), Load("r1", other)
+
+    locations = tuple(Location(name, "u64") for name in ("x", "y", "z"))
+    weak = (("0:r1", 0), ("1:r1", 0))
+    return Program(f"SB-exchange-{order}", locations, (thread("x", "y"), thread("y", "x")), weak)
 
 
 def by_running(name: str) -> Row:
@@ -91,7 +119,8 @@ def by_running(name: str) -> Row:
     judged = 0
     for program in suite():
         for options in CONFIGURATIONS[:2]:
-            answer = backend.run_litmus(program, replace(options, instances=INSTANCES, opt_level=LEVEL))
+            instances = TUNED_INSTANCES if program.weak else INSTANCES
+            answer = backend.run_litmus(program, replace(options, instances=instances, opt_level=LEVEL))
             assert isinstance(answer, LitmusRun), answer
             judged += answer.instances
             tally = Tally(program.name, "11")

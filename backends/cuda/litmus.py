@@ -122,22 +122,28 @@ class Litmus:
 
     # Tuning.
 
-    def trial(self, knobs: Knobs, placement: str, generator: np.random.Generator) -> tuple[dict[Outcome, int], float]:
-        """One launch: its histogram, and the seconds that it took on the device."""
+    def trial(
+        self, knobs: Knobs, placement: str, generator: np.random.Generator, count: int = 1
+    ) -> tuple[dict[Outcome, int], float]:
+        """So many launches: their histogram, and the seconds that they took on the device."""
         launches = Launches(self.kernel, knobs, placement, generator)
         workspace().clear()
         with Timer() as timer:
-            launches.repeat(1)
+            launches.repeat(count)
         return self.kernel.histogram(), timer.seconds
 
     def tune(
-        self, options: LitmusOptions, score: Callable[[Mapping[Outcome, int], float], float] | None = None
+        self,
+        options: LitmusOptions,
+        score: Callable[[Mapping[Outcome, int], float], float] | None = None,
+        launches: int = 1,
     ) -> list[Knobs]:
         """The best settings, best first.
 
         Args:
             score: of a histogram and the seconds that it took; by default all outcomes of threads one after the other
                 and all others have to be common, and at a high rate.
+            launches: with each setting.
         """
         generator = np.random.Generator(np.random.PCG64(options.seed))
         score = score or self.balanced_rate
@@ -148,7 +154,7 @@ class Litmus:
 
         def attempt(knobs: Knobs) -> None:
             if knobs not in tried:
-                histogram, seconds = self.trial(knobs, options.placement, generator)
+                histogram, seconds = self.trial(knobs, options.placement, generator, launches)
                 tried[knobs] = score(histogram, seconds)
 
         for _ in range(CANDIDATES):
