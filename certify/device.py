@@ -1,8 +1,11 @@
-"""What the results of a CPU depend on: its math library, the level of its instruction set, the machine."""
+"""What results depend on: of a CPU its math library, the level of its instruction set and the machine; of a GPU the
+device, its instruction set, the compiler that brings the math library, and the driver.
+"""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +63,12 @@ def cpu_class() -> str:
     return f"{machine}/{isa_level(machine, _features())}/{libm()}"
 
 
-def device_class(versions: dict[str, str]) -> str:
-    """The device class of a backend: what it names as ``device`` among its versions, else the CPU's."""
-    return versions.get("device") or cpu_class()
+def gpu_class(versions: Mapping[str, str]) -> str:
+    """The device class of a GPU, e.g. ``NVIDIA H200/sm_90/nvrtc-13.0/driver-13.0``, from what the backend names."""
+    parts = (("gpu", ""), ("arch", ""), ("nvrtc", "nvrtc-"), ("cuda driver", "driver-"))
+    return "/".join(prefix + versions[key] for key, prefix in parts if key in versions)
+
+
+def device_class(versions: Mapping[str, str]) -> str:
+    """The device class of a backend: what it names as ``device`` or ``gpu`` among its versions, else the CPU's."""
+    return versions.get("device") or (gpu_class(versions) if "gpu" in versions else cpu_class())

@@ -30,13 +30,14 @@ import halfulp
 from halfulp.adapters.discovery import load
 from halfulp.adapters.protocol import Options
 from halfulp.certify import cli
+from halfulp.certify.device import device_class
 from halfulp.certify.sweep import engine, job, judges, known
-from halfulp.certify.sweep.domain import CHUNK, Codes, Listed, Sample, domain_from_plain
+from halfulp.certify.sweep.domain import CHUNK, Codes, Listed, Pairs, Sample, domain_from_plain
 from halfulp.certify.sweep.judges import FunctionJudge, SetJudge, bulk_judge, error_in_ulp, judge_of
 from halfulp.certify.sweep.part import Part, part_from_plain
 from halfulp.certify.sweep.record import summary_text
 from halfulp.oracle import codes
-from halfulp.oracle.bulk import TARGETS
+from halfulp.oracle.bulk import TARGETS, digest
 from halfulp.oracle.formats import FORMATS
 from halfulp.oracle.ops import OPERATIONS, Signature, operation, signatures
 from halfulp.oracle.rounding import value_of
@@ -605,3 +606,89 @@ def test_inline_reports_errors_like_other_executors() -> None:
     future = engine.Inline().submit(int, "x")
     wait([future])
     assert isinstance(future.exception(), ValueError)
+
+
+def test_the_device_class_of_a_gpu() -> None:
+    versions = {"nvrtc": "13.0", "gpu": "NVIDIA H200", "cuda driver": "13.0", "arch": "sm_90"}
+    assert device_class(versions) == "NVIDIA H200/sm_90/nvrtc-13.0/driver-13.0"
+    assert device_class({**versions, "device": "mine"}) == "mine"
+
+
+# Digests without order, and pairs.
+
+
+def plain_digest(signature: Signature, columns: Sequence[Any], got: Any) -> tuple[int, int]:
+    """By the definition in ``docs/reference/sweep-record.md``, one input at a time."""
+    sums = []
+    for a_, b_, m in digest.CONSTANTS:
+        total = 0
+        for row in zip(*(column.tolist() for column in columns), got.tolist(), strict=True):
+            words = []
+            for codes_, formats in ((row[:-1], signature.formats), (row[-1:], [signature.result_format])):
+                sizes = [max(8, fmt.width) for fmt in formats]
+                if sum(sizes) <= 32:
+                    word = sum(code << sum(sizes[:k]) for k, code in enumerate(codes_))
+                else:
+                    parts = []
+                    for code, size in zip(codes_, sizes, strict=True):
+                        parts += [code & 0xFFFFFFFF] + ([code >> 32] if size > 32 else [])
+                    word = parts[0]
+                    for part in parts[1:]:
+                        word = ((word ^ word >> 15) * m + part) & 0xFFFFFFFF
+                words.append(word)
+            x, y = words
+            a, b = (a_ * x + y) & 0xFFFFFFFF, (b_ * y + x) & 0xFFFFFFFF
+            total += (a ^ a >> 16) * (b ^ b >> 15)
+        sums.append(total % 2**64)
+    return sums[0], sums[1]
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        Signature("cast", ("f32",), "f16"),
+        Signature("add", ("bf16", "bf16"), "bf16"),
+        Signature("fdiv", ("f32", "f32"), "f32"),
+        Signature("tanh", ("f64",), "f64"),
+        Signature("cast", ("f8e5m2",), "f64"),
+    ],
+    ids=lambda s: s.id,
+)
+def test_the_digest_is_the_one_that_is_documented(signature: Signature) -> None:
+    rng = np.random.default_rng(31)
+
+    def drawn(fmt: Any) -> Any:
+        return rng.integers(0, fmt.code_count - 1, 77, np.uint64, endpoint=True).astype(fmt.storage)
+
+    columns, got = [drawn(fmt) for fmt in signature.formats], drawn(signature.result_format)
+    whole = digest.digest_of(signature, columns, got)
+    assert whole == plain_digest(signature, columns, got)
+    order = rng.permutation(77)
+    parts = [digest.digest_of(signature, [c[p] for c in columns], got[p]) for p in (order[:20], order[20:])]
+    assert digest.add(*parts) == whole
+    for change in (1, 1 << (signature.result_format.width - 1)):
+        other = got.copy()
+        other[5] ^= got.dtype.type(change)
+        assert all(a != b for a, b in zip(digest.digest_of(signature, columns, other), whole, strict=True))
+    swapped = got.copy()
+    swapped[[3, 4]] = swapped[[4, 3]] if swapped[3] != swapped[4] else swapped[[4, 3]] ^ got.dtype.type(1)
+    assert digest.digest_of(signature, columns, swapped) != whole
+    second = got.copy()  # of sums that are linear in the results, this is invisible
+    second[[10, 11, 12]] += np.array([1, -2, 1]).astype(got.dtype)
+    assert digest.digest_of(signature, columns, second) != whole
+
+
+def test_pairs_of_narrow_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = Pairs("f16", 0x3C00FFFE, 100).columns(1, 3)
+    assert (first.tolist(), second.tolist()) == ([0x3C00, 0x3C01, 0x3C01], [0xFFFF, 0, 1])
+    assert Pairs("bf16", 0, 1 << 32).exhaustive
+    top = Pairs("bf16", 0, 1 << 32).columns((1 << 32) - 1, 1)
+    assert [column.tolist() for column in top] == [[0xFFFF], [0xFFFF]]
+    found = record(capsys, "mul", "--format", "f8e5m2", "--processes", "1")
+    assert (found["inputs"], found["exhaustive"], found["forbidden"]) == (65536, True, 0)
+    found = record(capsys, "div", "--format", "f16", "--range", "0x3c000000:0x3c002000", "--processes", "1")
+    assert found["domain"] == {"kind": "pairs", "first": ["0x3c00", "0x0000"], "last": ["0x3c00", "0x1fff"]}
+    assert not found["exhaustive"]
+    assert sweep("div", "--format", "f16", "--range", "0x3c000000:0x3c000100", "--processes", "1") == 0
+    assert "all 256 pairs from 0x3c00, 0x0000" in capsys.readouterr().out
+    assert record(capsys, "add", "--format", "bf16", "--sample", "100", "--processes", "1")["domain"]["draws"] == 100
