@@ -15,7 +15,7 @@ import halfulp
 from halfulp.certify import cli, ledger
 from halfulp.certify.device import cpu_class, device_class, isa_level
 from halfulp.certify.ledger import Change, Entry, Key
-from halfulp.oracle.ops import Signature
+from halfulp.oracle.ops import Signature, signatures
 from halfulp.properties.results import Tally
 
 pytest_plugins = ["pytester"]
@@ -422,3 +422,26 @@ def test_commands_that_make_no_sense(
 ) -> None:
     assert cli.main(["ledger", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+# The ledger of the CPU backend.
+
+
+def test_the_ledger_of_the_cpu_backend_holds_what_the_sweeps_found() -> None:
+    root = Path(__file__).resolve().parent.parent
+    data = json.loads((root / "ulp-ledger.json").read_text(encoding="utf-8"))
+    jsonschema.validate(data, schema())
+    found = ledger.read(root / "ulp-ledger.json")
+    wanted = {(one.op, one.args[0], ledger.mode_of(one.attrs)) for one in signatures(tuple(ledger.MEASURED))}
+    assert {(key.operation, key.format, key.mode) for key in found if key.backend == "cpu"} >= wanted
+    records = [json.loads(path.read_text("utf-8")) for path in (root / "docs" / "results").glob("sweep-*.json")]
+    of_all_inputs = 0
+    for record in records:
+        if record["op"] in ledger.MEASURED and record["backend"] == "cpu":
+            swept = ledger.entry_of_record(record)
+            entry = found.get(swept.key)
+            if entry is not None:  # another device class is in nobody's way
+                assert (entry.max_distance, entry.inputs) >= (swept.max_distance, swept.inputs), swept.key
+                assert entry.exhaustive or not swept.exhaustive
+                of_all_inputs += entry.exhaustive
+    assert of_all_inputs >= 10
