@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from halfulp.adapters.discovery import AdapterError
 from halfulp.backends.cuda import CudaAdapter
 from halfulp.certify.detection_cuda import Means, Row, detect, try_place
 from halfulp.certify.saboteur_cuda import CUDA_SUSPECTS
@@ -50,6 +51,11 @@ def main() -> int:
     parser.add_argument("--json", help="write the record to this file")
     options = parser.parse_args()
     start = time.perf_counter()
+    try:
+        versions = dict(CudaAdapter("" if "gpu" in options.means else "compile-only").facts.versions)
+    except AdapterError as error:
+        print(f"{error}; `--means ptx` is enough for a part of the table", file=sys.stderr)
+        return 2
     rows: list[Row] = []
     backends: dict[str, Any] = {}
     for means in options.means:
@@ -63,7 +69,7 @@ def main() -> int:
     wrong = [row for row in rows if not row.right]
     record = {
         "seed": options.seed,
-        "versions": dict(CudaAdapter("" if "gpu" in options.means else "compile-only").facts.versions),
+        "versions": versions,
         "faults": sum(suspect.fault for suspect in CUDA_SUSPECTS.values()),
         "variants": sum(not suspect.fault for suspect in CUDA_SUSPECTS.values()),
         "backend": backends,
