@@ -12,7 +12,7 @@ from halfulp.adapters.discovery import AdapterError
 from halfulp.adapters.numpy_adapter import NumpyAdapter
 from halfulp.adapters.protocol import Adapter, Compiled, Facts, Options, Rejected, Unsupported
 from halfulp.backends.cpu import CpuAdapter
-from halfulp.backends.cuda import CudaAdapter
+from halfulp.backends.cuda import CudaAdapter, nvrtc
 from halfulp.backends.cuda.nvrtc import compile_source
 from halfulp.certify.detection_cuda import as_markdown, detect
 from halfulp.certify.saboteur import ReferenceAdapter
@@ -674,6 +674,26 @@ def test_a_finding_says_what_and_where() -> None:
     assert finding.kernel.splitlines()[-2] == "%2 = div %0, %1 : f32"
     assert finding.dtypes == ("f32",) * 3
     assert finding.clauses == {"intent:5-a": 2}
+
+
+def test_suspects_and_the_backend_share_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option of a suspect takes the place of the backend's, and NVRTC's own cache, which may mix them up, is off."""
+    seen: list[list[str]] = []
+
+    def compiled(source: str, flags: list[str], ptx: bool) -> bytes:
+        seen.append(flags)
+        return b""
+
+    monkeypatch.setattr(nvrtc, "read", lambda key: None)
+    monkeypatch.setattr(nvrtc, "write", lambda key, data: None)
+    monkeypatch.setattr(nvrtc, "_compile", compiled)
+    for options in ((), CUDA_SUSPECTS["ftz_true"].options):
+        compile_source("", options=options)
+    clean, wrong = seen[-2:]
+    assert ("--ftz=false" in clean, "--ftz=true" in clean) == (True, False)
+    assert ("--ftz=false" in wrong, "--ftz=true" in wrong) == (False, True)
+    assert nvrtc.NO_CACHE in clean
+    assert nvrtc.NO_CACHE in wrong
 
 
 def test_table_of_suspects() -> None:

@@ -44,7 +44,7 @@ class CudaAdapter(CudaLitmusMethods):
     Args:
         mode: ``"compile-only"`` compiles to PTX and runs nothing; it needs no driver and no GPU. Empty: compiles to
             machine code and runs.
-        nvrtc_options: more options of NVRTC, after our own; the last of two that contradict each other counts.
+        nvrtc_options: more options of NVRTC; one of the same name stands in the place of ours.
 
     Attributes:
         lowering: how operations are computed.
