@@ -302,7 +302,7 @@ def test_the_reader_in_python_needs_the_standard_library_alone() -> None:
 def test_types_generated_from_the_schema_read_every_file(tmp_path: Path) -> None:
     """Types in Python, by a generator that knows nothing of the format; they refuse what the schema does not name.
 
-    Each file is parsed and written again without loss, and a field more or less is refused.
+    Each file is parsed and written again without loss; in one of each kind, a field more or less is refused.
     """
     if importlib.util.find_spec("datamodel_code_generator") is None:
         not_run("types generated from the schema of the vectors", "datamodel-code-generator is not installed")
@@ -343,14 +343,17 @@ def refused(data):
     return False
 
 
+kinds = set()
 for path in sys.argv[1:]:
     text = Path(path).read_bytes()
     data = json.loads(text)
     assert json.loads(VectorFile.model_validate_json(text).model_dump_json(by_alias=True, exclude_unset=True)) == data
-    case = data["groups"][0]["cases"][0]
-    case["more"] = 1
-    assert refused(data), path
-    del case["more"], case["id"]
-    assert refused(data), path
+    if data["kind"] not in kinds:
+        kinds.add(data["kind"])
+        case = data["groups"][0]["cases"][0]
+        case["more"] = 1
+        assert refused(data), path
+        del case["more"], case["id"]
+        assert refused(data), path
 print(len(sys.argv) - 1, "files")
 """

@@ -2,13 +2,11 @@
 // `import { judge, read } from "./run.mjs"` does the same for implementations of your own.
 
 import { existsSync, readFileSync, realpathSync } from "node:fs";
-import { argv } from "node:process";
 import { pathToFileURL } from "node:url";
 
 // What is on trial: bits in, bits out, as BigInt. Put yours here.
 
 const word = new DataView(new ArrayBuffer(4));
-
 function f32(bits) {
   word.setUint32(0, Number(bits));
   return word.getFloat32(0);
@@ -23,19 +21,16 @@ const RIGHT = {
   "casts/cast-f32-bf16": (x) => (Number.isNaN(f32(x)) ? 0x7fc0n : (x + 0x7fffn + ((x >> 16n) & 1n)) >> 16n),
   "functions/log1p-f32": (x) => bitsOf(Math.log1p(f32(x))),
 };
-
 const WRONG = {
   "casts/cast-f32-bf16": (x) => x >> 16n,
   "functions/log1p-f32": (x) => bitsOf(Math.log(Math.fround(1 + f32(x)))),
 };
 
-// Reading and judging.
-
 export function read(path) {
   const data = JSON.parse(readFileSync(path, "utf8"));
   const cases = data.groups?.flatMap((group) => group.cases);
   if (data.format !== "halfulp-vectors-1" || data.count !== cases?.length)
-    throw new Error(`${path}: no halfulp-vectors-1 file, or not all of it`);
+    throw new Error("no halfulp-vectors-1 file, or not all of it");
   return { ...data, cases };
 }
 
@@ -58,15 +53,20 @@ const thousandths = (distance) => String(((distance & 0xffffffffn) * 1000n) >> 3
 const off = (distance, most = "") =>
   distance < 0n ? "" : `, ${most}${distance >> 32n}.${thousandths(distance)} ulp off`;
 
-// Runs all cases of a file; prints the first five failures and a summary.
-export function judge(data, implementation) {
-  const [count, format] = [{ allowed: 0, forbidden: 0, unspecified: 0 }, data.formats[data.operation.result]];
+const NONE = { allowed: 0, forbidden: 0, unspecified: 0 };
+const shown = ({ allowed, forbidden, unspecified }) =>
+  `${allowed} allowed, ${forbidden} forbidden, ${unspecified} unspecified`;
+
+// Runs all cases of a file; prints the first five failures and a summary; adds to the total.
+export function judge(data, implementation, total = { ...NONE }) {
+  const [count, format] = [{ ...NONE }, data.formats[data.operation.result]];
   let worst = -1n;
   for (const one of data.cases) {
     const got = implementation(...one.inputs.map(BigInt));
     const verdict = ["allowed", "unspecified"].find((name) => within(one[name], got)) ?? "forbidden";
     const distance = one.exact ? error(one.exact, format, got) : -1n;
     if (distance > worst) worst = distance;
+    total[verdict]++;
     if (++count[verdict] > 5 || verdict !== "forbidden") continue;
     const bits = `0x${got.toString(16).padStart(Math.ceil(format.width / 4), "0")}`;
     const allowed = one.allowed.map(([low, high]) => (low === high ? low : `${low}..${high}`)).join(" ");
@@ -74,21 +74,27 @@ export function judge(data, implementation) {
     const reasons = [...one.flags.map((flag) => data.flags[flag]), ...one.kills.map((name) => `suspect ${name}`)];
     for (const reason of one.note ? [...reasons, one.note] : reasons) console.log(`    ${reason}`);
   }
-  const counts = Object.entries(count).map(([verdict, cases]) => `${cases} ${verdict}`);
-  console.log(`${data.name}: ${counts.join(", ")}${off(worst, "at most ")}`);
+  console.log(`${data.name}: ${shown(count)}${off(worst, "at most ")}`);
   return count;
 }
 
-if (existsSync(argv[1] ?? "") && import.meta.url === pathToFileURL(realpathSync(argv[1])).href) {
-  const [mine, total, notRun] = [argv.includes("--wrong") ? WRONG : RIGHT, [0, 0, 0], {}];
-  for (const path of argv.slice(2).filter((argument) => argument !== "--wrong")) {
-    const data = read(path);
-    if (data.name in mine) Object.values(judge(data, mine[data.name])).forEach((cases, i) => (total[i] += cases));
-    else notRun[data.kind] = (notRun[data.kind] ?? 0) + data.count;
+function main(options, mine = options.includes("--wrong") ? WRONG : RIGHT) {
+  const [total, notRun] = [{ ...NONE }, {}];
+  for (const path of options.filter((option) => option !== "--wrong")) {
+    try {
+      const data = read(path);
+      if (data.name in mine) judge(data, mine[data.name], total);
+      else notRun[data.kind] = (notRun[data.kind] ?? 0) + data.count;
+    } catch (error) {
+      console.error(`${path}: ${error.message}`);
+      return 1;
+    }
   }
-  for (const [kind, cases] of Object.entries(notRun)) console.log(`not run: ${cases} cases of kind ${kind}`);
-  const [allowed, forbidden, unspecified] = total;
+  for (const kind in notRun) console.log(`not run: ${notRun[kind]} cases of kind ${kind}`);
   const left = Object.values(notRun).reduce((sum, cases) => sum + cases, 0);
-  console.log(`all: ${allowed} allowed, ${forbidden} forbidden, ${unspecified} unspecified, ${left} not run`);
-  process.exitCode = allowed && !forbidden ? 0 : 1;
+  console.log(`all: ${shown(total)}, ${left} not run`);
+  return total.allowed && !total.forbidden ? 0 : 1;
 }
+
+if (existsSync(process.argv[1] ?? "") && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href)
+  process.exitCode = main(process.argv.slice(2));

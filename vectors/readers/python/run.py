@@ -36,8 +36,6 @@ def log1p_naive(x: int) -> int:
 RIGHT: dict[str, Callable[..., int]] = {"casts/cast-f32-bf16": cast, "functions/log1p-f32": log1p}
 WRONG: dict[str, Callable[..., int]] = {"casts/cast-f32-bf16": lambda x: x >> 16, "functions/log1p-f32": log1p_naive}
 
-# Reading and judging.
-
 
 def error(exact: dict[str, Any], fmt: dict[str, Any], got: int) -> int:
     """Distance from the exact result in units of 2^-32 ulp, in a format with IEEE's infinities; -1 if there is none."""
@@ -56,11 +54,11 @@ def off(distance: int, most: str = "") -> str:
     return f", {most}{distance >> 32}.{(distance & 0xFFFFFFFF) * 1000 >> 32:03} ulp off" if distance >= 0 else ""
 
 
-def judge(data: dict[str, Any], implementation: Callable[..., int]) -> Counter[str]:
+def judge(data: dict[str, Any], cases: list[dict[str, Any]], implementation: Callable[..., int]) -> Counter[str]:
     """Run all cases of a file; print the first five failures and a summary."""
     count, worst = Counter({"allowed": 0, "forbidden": 0, "unspecified": 0}), -1
     fmt = data["formats"][data["operation"]["result"]]
-    for case in (case for group in data["groups"] for case in group["cases"]):
+    for case in cases:
         got = implementation(*(int(bits, 16) for bits in case["inputs"]))
         inside = [v for v in count if any(int(low, 16) <= got <= int(high, 16) for low, high in case.get(v, []))]
         verdict = inside[0] if inside else "forbidden"
@@ -80,18 +78,22 @@ def judge(data: dict[str, Any], implementation: Callable[..., int]) -> Counter[s
 def main(arguments: list[str]) -> int:
     mine, total, not_run = WRONG if "--wrong" in arguments else RIGHT, Counter[str](), Counter[str]()
     for path in (argument for argument in arguments if argument != "--wrong"):
-        data = json.loads(Path(path).read_bytes())
-        if data.get("format") != "halfulp-vectors-1" or data["count"] != sum(len(g["cases"]) for g in data["groups"]):
-            sys.exit(f"{path}: no halfulp-vectors-1 file, or not all of it")
+        try:
+            data = json.loads(Path(path).read_bytes())
+            cases = [case for group in data["groups"] for case in group["cases"]]
+            if data["format"] != "halfulp-vectors-1" or data["count"] != len(cases):
+                raise ValueError("no halfulp-vectors-1 file, or not all of it")
+        except (OSError, ValueError, KeyError) as error:
+            sys.exit(f"{path}: {error}")
         if data["name"] in mine:
-            total += judge(data, mine[data["name"]])
+            total += judge(data, cases, mine[data["name"]])
         else:
-            not_run[data["kind"]] += data["count"]
-    for kind, cases in not_run.items():
-        print(f"not run: {cases} cases of kind {kind}")
-    verdicts = ", ".join(f"{total[verdict]} {verdict}" for verdict in ("allowed", "forbidden", "unspecified"))
-    print(f"all: {verdicts}, {not_run.total()} not run")
-    return 0 if total["allowed"] and not total["forbidden"] else 1
+            not_run[data["kind"]] += len(cases)
+    for kind, count in not_run.items():
+        print(f"not run: {count} cases of kind {kind}")
+    allowed, forbidden, left = total["allowed"], total["forbidden"], not_run.total()
+    print(f"all: {allowed} allowed, {forbidden} forbidden, {total['unspecified']} unspecified, {left} not run")
+    return 0 if allowed and not forbidden else 1
 
 
 if __name__ == "__main__":

@@ -79,7 +79,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let (options, paths): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|argument| argument == "--wrong");
     let (mut total, mut not_run) = ([0; 3], BTreeMap::<String, usize>::new());
     for path in paths {
-        let data: Value = from_slice(&std::fs::read(&path)?)?;
+        let bytes = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+        let data: Value = from_slice(&bytes).map_err(|error| format!("{path}: {error}"))?;
         let groups = data["groups"].as_array().into_iter().flatten();
         let cases: Vec<_> = groups.flat_map(|group| group["cases"].as_array().into_iter().flatten()).collect();
         if data["format"] != "halfulp-vectors-1" || data["count"] != cases.len() {
