@@ -157,7 +157,9 @@ class View:
 
     def untouched(self, name: str) -> bool:
         """Whether a name holds an input, as it was loaded or widened exactly."""
-        while (at := self.code.only_writer(name)) is not None:
+        seen: set[int] = set()
+        while (at := self.code.only_writer(name)) is not None and at not in seen:
+            seen.add(at)
             if at in self.code.loads:
                 return True
             sources = self.instruction(at).sources
@@ -214,6 +216,8 @@ def inspect(kernel: Kernel, text: str) -> tuple[list[Judgement], list[Fault]]:
     claims: list[Judgement] = []
     faults: list[Fault] = []
     for view in views:
+        if view.flow.isdisjoint(code.loads):
+            continue  # made of constants, or of what is passed in other ways: nothing is seen of an input
         for rule in RULES:
             for judgement in rule(view):
                 claims.append(judgement)

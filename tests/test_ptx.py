@@ -458,6 +458,14 @@ def test_rounds_of_philox() -> None:
     assert messages(kernel, *_rounds(10)) == []
 
 
+def test_no_claim_about_constants() -> None:
+    """Nothing is said where no input is seen: the claims would hold of anything."""
+    kernel = binary("add", "f32")
+    assert inspect(kernel, entry(kernel, "mov.u32 %ry0, 1;")) == ([], [])
+    claims, _ = inspect(kernel, entry(kernel, *f32("add.rn.f32 %fy0, %fx0, %fx1;")))
+    assert sorted(claim.clause for claim in claims) == ["intent:5-a"] * 3 + ["intent:5-b"]
+
+
 def test_merged_modes() -> None:
     kernel = together([(op, unary("tanh", "f32", **attrs)) for op, attrs in (("a", {}), ("b", {"approximate": True}))])
     apart = ("tanh.approx.f32 %fy1, %fx0;", "ex2.approx.f32 %fe, %fx0;", "fma.rn.f32 %fy0, %fe, %fx0, %fe;")
