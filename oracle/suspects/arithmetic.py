@@ -46,7 +46,8 @@ def patched(where: Callable[..., Mask], value: Callable[..., Bits | int]) -> Bit
     def bits_rule(signature: Signature, operands: Sequence[Bits]) -> Bits:
         fmt, answer = signature.formats[-1], right(signature, operands)
         mask = where(fmt, answer, *operands)
-        return np.where(mask, value(fmt, answer, *operands), answer).astype(signature.result_format.storage)
+        instead = np.asarray(value(fmt, answer, *operands), signature.result_format.storage)
+        return np.where(mask, instead, answer)
 
     return bits_rule
 

@@ -108,7 +108,8 @@ def patched(
         src, dst = _formats(signature)
         answer = right(signature, operands)
         mask = where(src, dst, operands[0], answer)
-        return np.where(mask, value(src, dst, operands[0], answer), answer).astype(dst.storage)
+        instead = np.asarray(value(src, dst, operands[0], answer), dst.storage)
+        return np.where(mask, instead, answer)
 
     return bits_rule
 
@@ -116,7 +117,8 @@ def patched(
 def signed(dst: Format, magnitude: int, src: Format, bits: Bits) -> Bits:
     """A code of ``dst`` with the sign of the source."""
     minus = codes.is_negative(src, bits)
-    return np.where(minus, magnitude | dst.sign_mask, magnitude).astype(dst.storage)
+    plus = dst.storage.type(magnitude)
+    return np.where(minus, plus | dst.storage.type(dst.sign_mask), plus)
 
 
 def increment_rule(increment: Increment, *, carry_is_ored: bool = False) -> Callable[..., Bits]:
@@ -698,7 +700,7 @@ def _as_plain(signature: Signature, operands: Sequence[Bits]) -> Bits:
         over = rounding_array.cast_float(src, dst, operands[0]).overflow | codes.is_infinite(src, operands[0])
     else:
         over = rounding_array.cast_int_to_float(src, dst, operands[0]).overflow
-    return np.where(over, dst.nan_bits, right(signature, operands)).astype(dst.storage)
+    return np.where(over, dst.storage.type(dst.nan_bits), right(signature, operands))
 
 
 def _clamped_in_float(signature: Signature, operands: Sequence[Bits]) -> Bits:
@@ -707,9 +709,8 @@ def _clamped_in_float(signature: Signature, operands: Sequence[Bits]) -> Bits:
     answer = right(signature, operands)
     at_top = answer == dst.storage.type(dst.max_int)
     high = codes.float64_values(signature.formats[0], operands[0]) >= 2.0 ** (dst.width - int(dst.signed))
-    return np.where(at_top & high, dst.storage.type(1 << (dst.width - 1) if dst.signed else 0), answer).astype(
-        dst.storage
-    )
+    wrapped = dst.storage.type(1 << (dst.width - 1) if dst.signed else 0)
+    return np.where(at_top & high, wrapped, answer)
 
 
 def _wrapped_after_rounding(signature: Signature, operands: Sequence[Bits]) -> Bits:

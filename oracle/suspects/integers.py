@@ -291,9 +291,8 @@ def _shl_saturates(signature: Signature, operands: Sequence[Bits]) -> Bits:
     fmt = signature.result_format
     answer = right(signature, operands)
     back = right(Signature("shr", signature.args, signature.result), (answer, operands[1]))
-    end = np.where(codes.is_negative(fmt, operands[0]), fmt.min_int & (fmt.code_count - 1), fmt.max_int).astype(
-        fmt.storage
-    )
+    low, high = (fmt.storage.type(end & (fmt.code_count - 1)) for end in (fmt.min_int, fmt.max_int))
+    end = np.where(codes.is_negative(fmt, operands[0]), low, high)
     return np.where(back == operands[0], answer, end)
 
 
