@@ -16,6 +16,7 @@ import numpy as np
 
 from halfulp.adapters.protocol import Array
 from halfulp.backends.common.arrays import Arrays
+from halfulp.backends.common.lowering import Lowering
 from halfulp.backends.cpu.functions import CpuLowering
 from halfulp.backends.cuda.lower import Functions, Source
 from halfulp.oracle.kernel import Kernel
@@ -61,10 +62,13 @@ class HostPrograms:
     Args:
         folder: for the source and the library.
         fuse: as `lower.Source`.
+        lowering: whose functions the host's library has.
     """
 
-    def __init__(self, kernels: Sequence[Kernel], folder: Path, *, fuse: bool) -> None:
-        source = Source(Functions(CpuLowering()), inline=True, fuse=fuse)
+    def __init__(
+        self, kernels: Sequence[Kernel], folder: Path, *, fuse: bool, lowering: Lowering | None = None
+    ) -> None:
+        source = Source(Functions(lowering or CpuLowering()), inline=True, fuse=fuse)
         for position, kernel in enumerate(kernels):
             source.add(kernel, f"k{position}")
         text, library = folder / "kernels.cpp", folder / "kernels.so"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import mpmath
 import numpy as np
 import pytest
 from host_cuda import HostPrograms
@@ -24,6 +25,7 @@ from halfulp.backends.cpu import CpuAdapter
 from halfulp.backends.cuda import CudaAdapter, cache, driver, nvrtc, program
 from halfulp.backends.cuda import adapter as adapter_module
 from halfulp.backends.cuda.functions import CudaLowering
+from halfulp.oracle import functions
 from halfulp.oracle.formats import FORMATS
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, one_node
 from halfulp.oracle.ops import operation, signatures
@@ -248,6 +250,31 @@ def fused() -> list[Kernel]:
         Kernel((*lanes, *(Apply("tanh", (i,), "f32") for i in range(len(lanes)))), tuple(range(len(lanes) * 2)))
     )
     return kernels
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of the host's compiler are known for x86-64")
+def test_lgamma_next_to_its_zeros(tmp_path: Path) -> None:
+    """f64, within the 4 ulp that the table has elsewhere, at neighbours of all zeros and at the poles."""
+    host = HostPrograms([single("lgamma", "f64")], tmp_path, fuse=True, lowering=CudaLowering())
+    rng = np.random.default_rng(5)
+    ordinals = []
+    with mpmath.workprec(150):
+        for n in range(2, 18):
+            # Two between -n - 1 and -n, near the ends, about 1 / n! and 1 / (n + 1)! away from them.
+            for end, side in ((-n, -1), (-n - 1, 1)):
+                width = 1 / mpmath.factorial(-end)
+                bracket = (end + side * width / 3, end + side * min(3 * width, mpmath.mpf("0.5")))
+                zero = mpmath.findroot(lambda x: mpmath.log(abs(mpmath.gamma(x))), bracket, solver="anderson")
+                ordinals.append(int(np.float64(float(zero)).view(np.uint64)))
+    assert len(set(ordinals)) == 32
+    near = np.array(ordinals, np.uint64)[:, None] + np.arange(-20, 21).astype(np.uint64)
+    far = (-rng.uniform(2, 25, 1000)).view(np.uint64)
+    operands = np.concatenate([near.ravel(), far, np.float64([-0.0, -2.0, -3.0, -23.0, -24.0]).view(np.uint64)])
+    (got,) = host(0, operands)
+    want = functions.nearest_many("lgamma", FORMATS["f64"], operands)
+    distance = np.where(got > want, got - want, want - got)
+    assert int(distance.max()) <= 4
+    assert got[-5:].tolist() == [FORMATS["f64"].infinity_bits] * 5
 
 
 # Programs, on a device that is a shared library of the host.

@@ -202,6 +202,59 @@ LGAMMA = _table("""
 """)
 """lgamma(2 + d) / d: within a factor of 1 + 2**-52."""
 
+RGAMMA = _table("""
+    0x1.20dd750429b6dp+0
+    -0x1.514d3d90584b3p-5
+    -0x1.0da5a671c048ap-1
+    0x1.669be41a93895p-3
+    0x1.a18540be32ca7p-5
+    -0x1.5955cc39724a3p-5
+    0x1.b16203e5e344dp-8
+    0x1.15f7f060ff8c2p-9
+    -0x1.232bd878ffabep-10
+    0x1.3f845ff3a6edbp-13
+    0x1.a963c6a36cac3p-16
+    -0x1.d24ca6f39ac53p-17
+    0x1.216694b7d8eacp-19
+    0x1.f1b936cb1c15bp-25
+    -0x1.7ed587ef3220ap-24
+    0x1.25d5da9f3fb6bp-26
+    -0x1.00033debf405dp-30
+    -0x1.26b8a37a35ca8p-32
+    0x1.480c1c6ec44bbp-34
+    -0x1.19ecf30e66f30p-37
+    -0x1.7981d441be35ep-44
+    0x1.7d98ecbc8c5a8p-43
+    -0x1.f62a53556199ep-46
+    0x1.0d1d3dd2288c9p-49
+    0x1.2d003852cb938p-53
+    -0x1.c41252c3029e9p-55
+    0x1.a9e96cdb43a98p-58
+""")
+"""1 / Gamma(3/2 + t): within a factor of 1 + 2**-103."""
+
+RGAMMA_LOW = _table("""
+    0x1.1ae3a914fed80p-56
+    -0x1.f217f14a98ef7p-59
+    -0x1.c2fd1a63503aep-58
+    -0x1.8930f86069cffp-57
+    0x1.cd20ad6739e09p-59
+    0x1.c9214fcfe8656p-59
+    0x1.a5e111d60a68cp-62
+    0x1.4566d6c3e9d9ap-63
+    -0x1.cc98063738ff1p-64
+    -0x1.9c0bec421bd9bp-67
+    0x1.27cca1f62b87cp-71
+    0x1.0bc4672df6b94p-72
+    0x1.a992150a5d62ap-74
+    0x1.7e81d4ecb69d3p-79
+    -0x1.2ae04f2ab2dffp-78
+    -0x1.4ee100b7c4747p-83
+    -0x1.cdc62e58900a3p-84
+    -0x1.033e43d08fd14p-86
+""")
+"""What RGAMMA leaves of its first 18 coefficients."""
+
 STIRLING = _table("""
     0x1.5555555555555p-4
     -0x1.6c16c16c005efp-9

@@ -31,6 +31,8 @@ class Fit:
         low, high: the interval.
         degree: of the polynomial.
         bits: the relative error of the polynomial with rounded coefficients is below 2**-bits.
+        pairs: so many coefficients, from the constant on, are sums of two doubles. What the first leaves is in a
+            table of its own, whose name ends in ``_LOW``.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Fit:
     high: Real
     degree: int
     bits: int
+    pairs: int = 0
 
 
 def interpolate(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[Real]:
@@ -61,22 +64,23 @@ def interpolate(function: Callable[[Real], Real], low: Real, high: Real, degree:
     return result
 
 
-def error_bits(fit: Fit, coefficients: Sequence[float], points: int = 200) -> float:
+def error_bits(fit: Fit, coefficients: Sequence[float], low: Sequence[float] = (), points: int = 200) -> float:
     """-log2 of the greatest relative error seen at so many points."""
     worst = mp.zero
     for k in range(points + 1):
         x = fit.low + (fit.high - fit.low) * k / points
         value = fit.function(x)
         found = mp.zero
-        for coefficient in reversed(coefficients):
-            found = found * x + coefficient
+        for k in range(len(coefficients) - 1, -1, -1):
+            found = found * x + coefficients[k] + (low[k] if k < len(low) else 0)
         worst = max(worst, abs(found / value - 1))
     return float(-mp.log(worst, 2))
 
 
-def coefficients(fit: Fit) -> list[float]:
-    """The table of a fit."""
-    return [float(c) for c in interpolate(fit.function, fit.low, fit.high, fit.degree)]
+def coefficients(fit: Fit) -> tuple[list[float], list[float]]:
+    """The table of a fit, and that of what is left of the first `Fit.pairs` coefficients."""
+    exact = interpolate(fit.function, fit.low, fit.high, fit.degree)
+    return [float(c) for c in exact], [float(c - float(c)) for c in exact[: fit.pairs]]
 
 
 def _near_zero(function: Callable[[Real], Real], limit: Callable[[], Real]) -> Callable[[Real], Real]:
@@ -168,6 +172,16 @@ def _fits() -> tuple[Fit, ...]:
             52,
         ),
         Fit(
+            "RGAMMA",
+            "1 / Gamma(3/2 + t)",
+            lambda t: mp.rgamma(mp.mpf(3) / 2 + t),
+            -half,
+            half,
+            26,
+            103,
+            pairs=18,
+        ),
+        Fit(
             "STIRLING",
             "(lgamma(y) - (y - 1/2) log(y) + y - log(2 pi) / 2) y in 1 / y**2, y from 6.5",
             _near_zero(_stirling_tail, lambda: mp.one / 12),
@@ -182,6 +196,14 @@ def _fits() -> tuple[Fit, ...]:
 FITS = _fits()
 
 
+def _print_table(name: str, table: Sequence[float], says: str) -> None:
+    print(f'\n{name} = _table("""')
+    for value in table:
+        print(f"    {value.hex()}")
+    print('""")')
+    print(f'"""{says}"""')
+
+
 def main() -> None:
     """Print the module of coefficients."""
     print('"""Coefficients of polynomials, constant first. Written by `derive`; do not edit."""\n')
@@ -189,14 +211,12 @@ def main() -> None:
     print("\ndef _table(text: str) -> tuple[float, ...]:")
     print("    return tuple(float.fromhex(word) for word in text.split())\n")
     for fit in FITS:
-        table = coefficients(fit)
-        found = error_bits(fit, table)
+        table, low = coefficients(fit)
+        found = error_bits(fit, table, low)
         assert found >= fit.bits, (fit.name, found)
-        print(f'\n{fit.name} = _table("""')
-        for value in table:
-            print(f"    {value.hex()}")
-        print('""")')
-        print(f'"""{fit.says}: within a factor of 1 + 2**-{fit.bits}."""')
+        _print_table(fit.name, table, f"{fit.says}: within a factor of 1 + 2**-{fit.bits}.")
+        if low:
+            _print_table(f"{fit.name}_LOW", low, f"What {fit.name} leaves of its first {fit.pairs} coefficients.")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from halfulp.backends.common import coefficients as table
 from halfulp.backends.common.math_f32 import LOG2_E, NEAREST
-from halfulp.backends.common.real import ONE, Real, from_bits
+from halfulp.backends.common.real import ONE, Real, from_bits, real
 
 LOG_2_UPPER = float.fromhex("0x1.62e42feep-1")
 LOG_2_LOWER = float.fromhex("0x1.a39ef35793c76p-33")
@@ -82,6 +82,61 @@ def i0(x: Real) -> Real:
     n, r, tail = _exp(far)
     large = scale.times_plus(r + tail, scale) * _power_of_two(n - 32.0) * 2.0**32
     return small.unless(a > 10.0, large)
+
+
+def _two_product(a: Real, b: Real) -> tuple[Real, Real]:
+    """The rounded product and its exact error."""
+    product = a * b
+    return product, a.fma(b, -product)
+
+
+NEGATIVE = (-24.0, -2.0)
+"""Where `_lgamma_negative` holds; both ends are outside."""
+
+
+def lgamma(x: Real) -> Real:
+    """The library's, except between -24 and -2, where many libraries lose all digits next to the zeros."""
+    low, high = NEGATIVE
+    code = x.code
+    inside = code.and_(code.and_(x > low, x < high), x > x.floor())  # the poles are the library's
+    return x.library("lgamma").unless(inside, _lgamma_negative(x.at_least(low).at_most(high)))
+
+
+def _lgamma_negative(x: Real) -> Real:
+    """log|Gamma(x)| between -24 and -2, but not at the integers. Two zeros lie between any neighbouring two of them.
+
+    There ``log|Gamma(x)|`` is the small difference of large logarithms, so that it is computed as one logarithm, of
+    ``q = |x (x + 1) ... (x + n - 1)| / Gamma(x + n)`` with x + n in [1, 2): ``-log(q)``. All factors are exact; their
+    product and the reciprocal of Gamma are unevaluated sums of two doubles, with a relative error near 2**-101. Next to
+    a zero q is near 1, and ``q - 1`` keeps what the sum has beyond a double.
+    """
+    code = x.code
+    fraction = x - x.floor()
+    t = fraction - 0.5
+    product, error = real(code, 1.0), real(code, 0.0)
+    for step in range(1 - int(NEGATIVE[0])):
+        factor = x + float(step)
+        factor = factor.unless(factor.not_below(1.0), 1.0)
+        first, rest = _two_product(product, factor)
+        product, error = _fast_two_sum(first, error.fma(factor, rest))
+    pairs = len(table.RGAMMA_LOW)
+    gamma = t.polynomial(table.RGAMMA[pairs:])
+    gamma_error = real(code, 0.0)
+    for upper, lower in zip(reversed(table.RGAMMA[:pairs]), reversed(table.RGAMMA_LOW), strict=True):
+        first, rest = _two_product(gamma, t)
+        gamma, carry = _two_sum(first, upper)
+        gamma, gamma_error = _fast_two_sum(gamma, carry + gamma_error.fma(t, rest + lower))
+    first, rest = _two_product(product, gamma)
+    rest = rest + product.times_plus(gamma_error, error * gamma)
+    q, q_error = _fast_two_sum(first, rest)
+    # The sign of q is that of the product.
+    negative = q < 0.0
+    q, q_error = q.unless(negative, -q), q_error.unless(negative, -q_error)
+    less_one, carry = _two_sum(q, -1.0)
+    w, w_error = _fast_two_sum(less_one, carry + q_error)
+    logarithm = q.library("log") + q_error / q
+    near_one = code.and_(q > 0.5, q < 2.0)
+    return -logarithm.unless(near_one, w.library("log1p") + w_error / q)
 
 
 KERNELS: dict[str, Callable[[Real], Real]] = {"i0": i0, "tanh": tanh}

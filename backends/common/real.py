@@ -68,6 +68,13 @@ class Real:
     def sqrt(self) -> Real:
         return Real(self.code, self.code.sqrt(self.reg))
 
+    def floor(self) -> Real:
+        return Real(self.code, self.code.floor(self.reg))
+
+    def library(self, name: str) -> Real:
+        """A function of the target's mathematical library."""
+        return Real(self.code, self.code.library(name, self.reg))
+
     def polynomial(self, coefficients: Sequence[float]) -> Real:
         """The polynomial with these coefficients, constant first, by Horner's rule."""
         *rest, last = coefficients
