@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 
 from halfulp import __version__
-from halfulp.certify.commands import backends, certify, clauses, ledger, litmus, questions, replay, sweep
+from halfulp.certify.commands import backends, certify, clauses, ledger, litmus, questions, replay, sweep, vectors
 from halfulp.certify.commands.common import MALFORMED, CommandError
 
 DESCRIPTION = """
@@ -21,6 +21,7 @@ halfulp decides whether a kernel compiler computes what its language says it com
   halfulp ask add f32:0x3f800000 f32:0x33800000
                                          what may this operation return for these bits?
   halfulp judge < results.jsonl          which of these results are wrong?
+  halfulp vectors generate --out DIR     golden vectors, for programs in any language
   halfulp litmus MP                      what may a program with atomics do?
   halfulp replay TOKEN --backend cpu     run one failure of a report again, alone
   halfulp clauses 5.2*                   the rules, and what checks them
@@ -40,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"halfulp {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for module in (certify, sweep, ledger, litmus, questions, replay, clauses, backends):
+    for module in (certify, sweep, ledger, litmus, questions, vectors, replay, clauses, backends):
         module.add_parsers(subparsers)
     return top
 

@@ -305,7 +305,7 @@ def _cases(program: Program, found: Pool, sets: Sequence[AllowedSet], chosen: Se
             "nearest": [fmt.hex(one.nearest) for fmt, one in zip(formats, some, strict=True)],
             "alternatives": outcomes.as_fields(formats, right),
             "flags": in_order(flags | ({story.flag} if story else set())),
-            "kills": [name for name, mask in found.kills.items() if mask[position]],
+            "kills": sorted(name for name, mask in found.kills.items() if mask[position]),
         }
         yield case | ({"source": story.source, "note": story.note} if story else {})
 

@@ -272,6 +272,9 @@ def cases_of(signature: Signature, settings: Settings) -> tuple[Pool, AllowedSet
     if twin is not None and twin in offered():
         asked |= dict.fromkeys(_chosen(twin, settings))
     inputs = sorted(asked)
+    if {*signature.args, signature.result} & set(STORAGE_ONLY):
+        # No text says what a saturating cast makes of a NaN, a sign or a zero that its target lacks.
+        inputs = [row for row in inputs if slow.expected(signature, row) is not None]
     columns = [as_bits(fmt, [row[place] for row in inputs]) for place, fmt in enumerate(signature.formats)]
     return select.pool(signature, columns, len(inputs))
 
@@ -311,7 +314,7 @@ def _cases(signature: Signature, settings: Settings) -> Iterator[tuple[tuple[str
         told = stories.get(values[at], [])
         flags[at] |= {story.flag for story in told if story.flag}
         case["flags"] = in_order(flags[at])
-        case["kills"] = [name for name, mask in found.kills.items() if mask[at]]
+        case["kills"] = sorted(name for name, mask in found.kills.items() if mask[at])
         source = next((story.source for story in told if story.source), "")
         note = " ".join(dict.fromkeys(story.note for story in told if story.note))
         yield clauses, case | ({"source": source} if source else {}) | ({"note": note} if note else {})

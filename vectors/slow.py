@@ -243,9 +243,9 @@ def extremum(op: str, fmt: Format, a: int, b: int) -> Row | None:
         if not op.endswith("_num") or x.kind == y.kind:
             return delivered(fmt, NAN)
         return one(b if x.kind == "nan" else a)
-    if a != b and x.kind == y.kind == "number" and x.value == y.value:
-        return row(fmt, a, ((a, a), (b, b)))
     largest = op.startswith("maximum")
+    if a != b and x.kind == y.kind == "number" and x.value == y.value:
+        return row(fmt, a if y.negative == largest else b, ((a, a), (b, b)))
     return one(a if (_order(x) >= _order(y)) == largest else b)
 
 

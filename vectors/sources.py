@@ -90,3 +90,26 @@ def kernel_reports() -> Iterator[tuple[Mapping[str, Any], Found]]:
 def known_programs() -> tuple[Mapping[str, Any], ...]:
     """Every entry of ``sources/programs.json``."""
     return tuple(_load("programs.json")["programs"])
+
+
+def typing_reports() -> Iterator[tuple[Mapping[str, Any], Found]]:
+    """Reports about programs that the language refuses."""
+    return _reports_of("refused")
+
+
+def litmus_reports() -> Iterator[tuple[Mapping[str, Any], Found]]:
+    """Reports about memory order."""
+    return _reports_of("litmus")
+
+
+def _reports_of(kind: str) -> Iterator[tuple[Mapping[str, Any], Found]]:
+    for record in public_reports():
+        if record["kind"] == kind:
+            yield record, Found((), "public_report", record["words"], record["source"])
+
+
+@cache
+def kept_digests() -> Mapping[str, str]:
+    """Digests of 2^32 results by operation: they take minutes."""
+    found: Mapping[str, str] = _load("digests-32.json")["digests"]
+    return found

@@ -6,9 +6,11 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from halfulp.certify.commands.common import FOUND, MALFORMED, OK, CommandError, Subparsers, add_command
+from halfulp.certify.commands.vectors import judge_results
 from halfulp.certify.questions import QuestionError, answer, drop_empty_unspecified, read_question
 from halfulp.oracle.formats import FORMATS, Format
 from halfulp.oracle.ops import OPERATIONS
@@ -62,6 +64,9 @@ def add_parsers(subparsers: Subparsers) -> None:
         parser.add_argument("--result", metavar="FORMAT", help="what a cast converts to; the dtype of random_uniform")
         if name == "judge":
             parser.add_argument("--got", metavar="BITS", help="the result to be judged, or several: BITS,BITS,...")
+            parser.add_argument(
+                "--vectors", type=Path, metavar="DIR", help="judge by vector files: ID BITS on each line"
+            )
         parser.add_argument(
             "--attr", action="append", default=[], metavar="NAME=VALUE", help="a compile-time attribute"
         )
@@ -77,6 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         raise CommandError("--json goes with --list; answers are JSON anyway")
     judging = arguments.command == "judge"
+    if judging and arguments.vectors is not None:
+        return judge_results(arguments.vectors, sys.stdin)
     if arguments.op is None:
         if arguments.operands or arguments.result or arguments.attr or getattr(arguments, "got", None):
             raise CommandError("options describe a case given as arguments; name its operation first, or give none")
