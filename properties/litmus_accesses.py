@@ -148,17 +148,17 @@ def _judge_thread(program: Program, number: int, wanted: Sequence[Wanted], emitt
     pairs = [[_Pairing(program, number, want, path) for want in wanted] for path in merged]
     found: list[Fault] = []
     for row in pairs:
-        found += _least(row)
+        together = [pairing for pairing in row if not pairing.contradicts]
+        found += _least(together) if together else []  # no values lead along this path
     for want, column in zip(wanted, zip(*pairs, strict=True), strict=False):
         if want.needed:
-            found += _least(column)
+            found += _least([pairing for pairing in column if not pairing.contradicts] or column)
     return list(dict.fromkeys(found))
 
 
 def _least(pairings: Sequence[_Pairing]) -> list[Fault]:
-    """The faults of the pairing that has fewest, among those whose conditions do not contradict each other."""
-    together = [pairing for pairing in pairings if not pairing.contradicts] or pairings
-    best = min(together, key=lambda pairing: (pairing.mismatch, len(pairing.faults), -len(pairing.matched)))
+    """The faults of the pairing that has fewest."""
+    best = min(pairings, key=lambda pairing: (pairing.mismatch, len(pairing.faults), -len(pairing.matched)))
     return best.faults
 
 
@@ -173,7 +173,7 @@ def wanted_paths(program: Program, thread: Thread) -> list[Wanted]:
         rest: Thread, accesses: tuple[Access, ...], facts: tuple[Fact, ...], sources: Mapping[str, tuple[int, str]]
     ) -> None:
         if not rest:
-            if consistent(facts):
+            if consistent([*facts, *_implied(program, accesses, facts)]):
                 found.append(Wanted(accesses, facts, _certain(accesses, facts)))
             return
         first, rest = rest[0], rest[1:]
@@ -211,6 +211,15 @@ def consistent(facts: Sequence[Fact]) -> bool:
         if value in excluded.get(place, ()) or (place[1] == "success" and value not in (0, 1)):
             return False
     return not any(what == "success" and {0, 1} <= numbers for (_, what), numbers in excluded.items())
+
+
+def _implied(program: Program, accesses: Sequence[Access], facts: Sequence[Fact]) -> Iterator[Fact]:
+    """What the success of a compare-exchange says of the value that it read."""
+    for fact in facts:
+        access = accesses[fact.at]
+        if fact.what == "success" and isinstance(access, Cas) and isinstance(access.expected, int):
+            width = format_of(program.location(access.location).dtype).width
+            yield Fact(fact.at, "value", access.expected % (1 << width), fact.holds == (fact.equals == 1))
 
 
 def _certain(accesses: Sequence[Access], facts: Sequence[Fact]) -> bool:
@@ -309,7 +318,8 @@ class _Pairing:
             self.mismatch = True
         accesses = {at: index for index, at in self.matched.items()}
         theirs = [replace(fact, at=accesses[fact.at]) for fact in path.facts if fact.at in accesses]
-        self.contradicts = not consistent([*wanted.facts, *theirs])
+        facts = [*wanted.facts, *theirs]
+        self.contradicts = not consistent([*facts, *_implied(program, self.expected, facts)])
 
     def _fault(self, access: Access | None, clause: str, message: str, instruction: str = "") -> Fault:
         shown = access_text(access) if access else "(no access)"
@@ -405,24 +415,40 @@ class _Pairing:
             yield self._fault(access, "intent:11-f", message, instruction.text)
 
     def _plain(self) -> Iterator[Fault]:
-        """Plain accesses that crossed an order that holds them."""
-        for index, access in enumerate(self.expected):
-            if access.order is not None:
-                continue
-            op, place = _OPS[type(access)], self.places[access.location]
-            same = [
+        """Plain accesses that crossed an order that holds them.
+
+        Each may be anywhere between the last acquire before it and the first release after it. Of several to one
+        location some may be gone or doubled; as many as asked for are taken in their order.
+        """
+        kinds = dict.fromkeys((type(access), access.location) for access in self.expected if access.order is None)
+        matched = set(self.matched.values())
+        for kind, location in kinds:
+            op, place = _OPS[kind], self.places[location]
+            there = [
                 at
                 for at, one in enumerate(self.emitted)
-                if not one.order and one.op == op and one.location == place and at not in self.matched.values()
+                if not one.order and one.op == op and one.location == place and at not in matched
             ]
-            for other, at in self.matched.items():
-                order = self.expected[other].order
-                if other > index and order in RELEASING and any(mine > at for mine in same):
-                    yield self._moved(access, "after", self.expected[other], self.emitted[max(same)].text)
-                    break
-                if other < index and order in ACQUIRING and any(mine < at for mine in same):
-                    yield self._moved(access, "before", self.expected[other], self.emitted[min(same)].text)
-                    break
+            asked = [
+                (index, access)
+                for index, access in enumerate(self.expected)
+                if access.order is None and type(access) is kind and access.location == location
+            ]
+            for number, at in enumerate(there):
+                mine = [asked[number]] if len(there) == len(asked) else asked
+                crossed = [self._crossed(index, access, at) for index, access in mine]
+                if all(crossed):
+                    yield next(fault for fault in crossed if fault)
+
+    def _crossed(self, index: int, access: Access, at: int) -> Fault | None:
+        """What is wrong if the instruction at ``at`` is what became of a plain access; None if nothing is."""
+        for other, place in self.matched.items():
+            order = self.expected[other].order
+            if other > index and order in RELEASING and at > place:
+                return self._moved(access, "after", self.expected[other], self.emitted[at].text)
+            if other < index and order in ACQUIRING and at < place:
+                return self._moved(access, "before", self.expected[other], self.emitted[at].text)
+        return None
 
     def _invented(self) -> Iterator[Fault]:
         """Plain stores to locations that nothing on this path stores to: others may see them, or lose their own."""

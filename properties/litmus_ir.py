@@ -30,7 +30,9 @@ _PATTERNS = {
     ),
     "fence": re.compile(rf"^fence {_ORDER}"),
 }
-_TOUCHES_MEMORY = re.compile(r"\b(load|store|atomicrmw|cmpxchg|fence|call|invoke)\b")
+_TOUCHES_MEMORY = re.compile(
+    r"^(?:%\S+ = )?(?:tail |musttail |notail )?(?:load|store|atomicrmw|cmpxchg|fence|call|invoke)\b"
+)
 _LABEL = re.compile(r"^([-\w.$\"]+):(?:\s*;.*)?$")
 _EXTRACT = re.compile(r"^(%\S+) = extractvalue \{ i\d+, i1 \} (%\S+), ([01])$")
 _COMPARE = re.compile(r"^(%\S+) = icmp (eq|ne) i(\d+) (%[^\s,]+), (-?\d+|true|false)$")
@@ -113,7 +115,7 @@ class _Function(Flow):
             block.returns = True
         elif line.startswith("unreachable"):
             pass  # no execution comes here
-        elif _TOUCHES_MEMORY.search(line):
+        elif _TOUCHES_MEMORY.match(line):
             access = self._instruction(line)
             if access is not None:
                 block.accesses.append(access)

@@ -21,6 +21,7 @@ from halfulp.oracle.memory.program import (
     Rmw,
     Store,
     Thread,
+    accesses_of,
 )
 from halfulp.oracle.memory.typing import ADMITTED
 
@@ -94,19 +95,17 @@ def programs(
             if isinstance(access, Load | Rmw | Cas):
                 readable = (*readable, f"r{number}")
         made.append(tuple(thread))
-    used = {access.location for thread in made for access in _flat(thread)}
-    places = tuple(Location(name, dtype, draw(VALUES)) for name in locations if name in used)
-    return Program("drawn", places, tuple(made), observe=_observed(made, places))
+    places = tuple(Location(name, dtype, draw(VALUES)) for name in locations)
+    return everything_observed(tuple(made), places)
 
 
-def _flat(block: Thread) -> list[Access]:
-    found: list[Access] = []
-    for instruction in block:
-        found += instruction.then if isinstance(instruction, If) else (instruction,)  # type: ignore[arg-type]
-    return found
+def everything_observed(threads: tuple[Thread, ...], locations: tuple[Location, ...]) -> Program:
+    """A program on those locations that it uses; all registers and the memory are observed.
 
-
-def _observed(threads: list[Thread], places: tuple[Location, ...]) -> tuple[str, ...]:
-    """Everything: all registers, and the memory."""
-    empty = Program("", places, tuple(threads))
-    return (*empty.registers, *(place.name for place in places))
+    Raises:
+        ValueError: it is none.
+    """
+    used = {access.location for thread in threads for access in accesses_of(thread)}
+    places = tuple(location for location in locations if location.name in used)
+    registers = Program("drawn", places, threads).registers
+    return Program("drawn", places, threads, observe=(*registers, *(place.name for place in places)))

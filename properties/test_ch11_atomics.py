@@ -11,6 +11,7 @@ from halfulp.oracle.memory.program import DTYPES
 from halfulp.properties.contests import GROUPS as CONTESTS
 from halfulp.properties.contests import try_contest
 from halfulp.properties.litmus import try_orders
+from halfulp.properties.litmus_drawn import try_drawn
 from halfulp.properties.litmus_items import GROUPS, try_family, try_family_instructions, try_orders_of
 from halfulp.properties.plan import Plan
 from halfulp.properties.results import Trial
@@ -28,6 +29,11 @@ def test_outcomes(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], 
 @pytest.mark.parametrize("family", GROUPS, ids=[group.replace(" ", "-") for group in GROUPS])
 def test_instructions(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None], family: str) -> None:
     report_trial(try_family_instructions(backend, family, plan))
+
+
+@ALL
+def test_drawn_programs(backend: Adapter, plan: Plan, report_trial: Callable[[Trial], None]) -> None:
+    report_trial(try_drawn(backend, plan))
 
 
 @ALL

@@ -40,11 +40,13 @@ from halfulp.oracle.suspects import SUSPECTS
 from halfulp.properties import contests
 from halfulp.properties.litmus import CONFIGURATIONS, try_instructions, try_litmus, try_orders
 from halfulp.properties.litmus_accesses import UnreadableError, enough, wanted_paths
+from halfulp.properties.litmus_drawn import candidates, smaller, try_drawn
 from halfulp.properties.litmus_ir import inspect
 from halfulp.properties.litmus_items import try_family, try_orders_of
 from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.litmus_values import ORDER_PROGRAMS, VALUE_PROGRAMS
 from halfulp.properties.plan import Plan
+from halfulp.properties.replay import RecordedLitmus, decode
 
 CPU = CpuAdapter()
 QUICK = Plan(0, "quick")
@@ -401,6 +403,53 @@ def test_backends_without_atomics_are_counted() -> None:
         assert not trial.findings
         assert {tally.state for tally in trial.tallies} == {"unsupported"}
         assert all(tally.reason for tally in trial.tallies)
+
+
+# Drawn programs.
+
+
+def test_drawn_programs_show_nothing_on_a_right_backend() -> None:
+    for backend in (CPU, ModelDevice()):
+        trial = try_drawn(backend, QUICK)
+        assert not trial.findings
+        assert sum(tally.allowed for tally in trial.tallies) > 10_000
+    assert try_drawn(NumpyAdapter(), QUICK).tallies[0].state == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("name", "clause", "accesses"),
+    [
+        ("model_no_corr", "intent:11-b", 3),
+        ("model_cas_success_inverted", "intent:11-c", 1),
+        ("rmw_returns_new", "intent:11-b", 1),
+        ("acquire_load_relaxed", "intent:11-d", 1),
+        ("guarded_release_relaxed", "intent:11-d", 2),
+    ],
+)
+def test_drawn_programs_shrink_to_a_small_one(name: str, clause: str, accesses: int) -> None:
+    trial = try_drawn(LITMUS_SUSPECTS[name].make(), Plan(1, "standard"))
+    (finding,) = trial.findings
+    assert finding.clause == clause
+    recorded = decode(finding.token)
+    assert isinstance(recorded, RecordedLitmus)
+    assert len(recorded.program.accesses) <= accesses
+    assert all(access.order == "relaxed" for access in recorded.program.accesses) == (clause != "intent:11-d")
+
+
+def test_simpler_programs_are_programs_on_what_they_use() -> None:
+    thread = (Cas("r0", "s0", "x", 1, 2, "acq_rel"), If("s0", 1, (Store("y", 5), Load("r1", "y"))), Store("x", "r0"))
+    program = Program("p", (replace(X, dtype="i64", initial=7), replace(Y, dtype="i64")), (thread, (Load("a", "x"),)))
+    found = list(smaller(program))
+    assert any(len(one.threads) == 1 for one in found)
+    assert any(one.accesses[0].order == "release" for one in found)
+    assert any(one.location("x").dtype == "u32" for one in found)
+    assert all({location.name for location in one.locations} == {a.location for a in one.accesses} for one in found)
+    assert not list(smaller(Program("least", (X,), ((Load("r", "x"),),))))[2:]
+
+
+def test_what_is_drawn_can_be_enumerated() -> None:
+    assert candidates(SB) == 2 * 2
+    assert candidates(Program("inc", (X,), (((Rmw("r", "add", "x", 1),),) * 3))) == 3**3
 
 
 # Suspects.
