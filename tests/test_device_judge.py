@@ -330,6 +330,7 @@ RANGES = (
     ("exp2", "0xc2fbf800:0xc2fc0800", "--approximate", "--flush-to-zero"),
     ("tanh", "0x007ff000:0x00801000", "--approximate"),
     ("asin", "0xbf7ff000:0xbf801000"),
+    ("exp2", "0x33000000:0x33008000"),
 )
 
 
@@ -342,13 +343,19 @@ def test_the_record_is_that_of_the_host(options: Any, capsys: pytest.CaptureFixt
     def change(codes: Any, got: Any) -> Any:
         got[codes == first + 0x777] ^= np.uint32(0x80000001)  # one result that is wrong by any count
         got[codes == first + 0x123] += np.uint32(1)
+        if first == 0x33000000:  # from 1 to the number below, in another binade, where the bound allows two steps
+            got[(codes & 63) == 0] -= np.uint32(1)
         return got
 
     on_host(change)
     options = (op, *attrs, "--range", span)
     records = [swept(capsys, *options, "--judge", where, status=1) for where in ("device", "host")]
     device, plain = records
-    assert device.pop("device_judge")["checked_on_host"]["inputs"] > 0
+    how = device.pop("device_judge")
+    assert how["checked_on_host"]["inputs"] > 0
+    assert how["judged_on_host"] >= 2040
+    if first == 0x33000000:
+        assert how["judged_on_host"] <= 2 * 2040
     assert device.pop("digest") is None
     assert plain.pop("digest")
     for record in records:

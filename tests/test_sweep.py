@@ -6,6 +6,7 @@ With ``HALFULP_DEEP`` set a worker of a Dask cluster is killed during a sweep, t
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import random
@@ -692,3 +693,38 @@ def test_pairs_of_narrow_formats(capsys: pytest.CaptureFixture[str]) -> None:
     assert sweep("div", "--format", "f16", "--range", "0x3c000000:0x3c000100", "--processes", "1") == 0
     assert "all 256 pairs from 0x3c00, 0x0000" in capsys.readouterr().out
     assert record(capsys, "add", "--format", "bf16", "--sample", "100", "--processes", "1")["domain"]["draws"] == 100
+
+
+# Records of a machine with a GPU.
+
+
+def test_a_step_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(__file__).parent.parent / "benchmarks" / "gpu_records.py"
+    spec = importlib.util.spec_from_file_location("gpu_records", path)
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "gpu_records", program)
+    spec.loader.exec_module(program)
+    assert len(list(program.functions())) == len(FUNCTIONS)
+    assert len(list(program.casts())) == 12
+    assert len(list(program.pairs())) == 6
+    assert len(list(program.wide())) == len(TARGETS)
+
+    def fails(options: Any) -> Any:
+        raise RuntimeError("out of luck")
+
+    signature = Signature("erfc", ("f16",), "f16")
+    good = program.sweep_step(signature, Codes("f16", 0, 1 << 16))
+    monkeypatch.setitem(program.STEPS, "functions", lambda: iter([("bad", fails), ("good", good)]))
+    monkeypatch.setattr(program, "prepare", lambda executor: None)
+    command = ["gpu_records.py", "--out", str(tmp_path), "--backend", "cpu", "--only", "functions", "--processes", "1"]
+    monkeypatch.setattr(sys, "argv", command)
+    assert program.main() == 1
+    summary = json.loads((tmp_path / "summary.json").read_text("utf-8"))
+    assert summary["steps"]["bad"]["failed"] == "RuntimeError: out of luck"
+    assert summary["steps"]["good"]["good"]
+    jsonschema.validate(json.loads((tmp_path / "sweep-cuda-erfc-f16.json").read_text("utf-8")), schema("sweep-record"))
+    monkeypatch.setattr(sys, "argv", [*command, "--budget", "-1"])
+    assert program.main() == 1
+    assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["left_out"] == ["bad", "good"]

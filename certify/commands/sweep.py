@@ -7,7 +7,6 @@ import json
 import secrets
 import signal
 import sys
-import time
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
@@ -19,11 +18,10 @@ from halfulp.certify.commands.common import FOUND, MALFORMED, OK, CommandError, 
 from halfulp.certify.report import write_json
 from halfulp.certify.sweep import engine, filtering, on_device, plot
 from halfulp.certify.sweep.domain import Codes, Domain, Listed, Pairs, Sample, critical_and_known
-from halfulp.certify.sweep.job import Job, SweepError, job_from_plain, run_points, target_of, worst_of_chunk
+from halfulp.certify.sweep.job import Job, SweepError, job_from_plain, target_of
 from halfulp.certify.sweep.known import known_inputs
-from halfulp.certify.sweep.part import KEPT, Part
-from halfulp.certify.sweep.record import Found, merged, record_of, summary_text, worst_chunks
-from halfulp.certify.sweep.search import search
+from halfulp.certify.sweep.record import summary_text
+from halfulp.certify.sweep.whole import complete
 from halfulp.oracle.formats import FORMATS, Format
 from halfulp.oracle.ops import OPERATIONS, Refused, Signature, typed
 from halfulp.oracle.ops.record import Attrs
@@ -101,7 +99,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    began = time.monotonic()
     state = _resumed(arguments) if arguments.resume else _fresh(arguments)
     job = state.job
     picture = None if arguments.plot is None else Path(arguments.plot).absolute()
@@ -111,20 +108,15 @@ def _run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     stays = _judged_on_device(arguments, job)
     candidates = _candidates(arguments, job)
-    known = run_points(job, [one.operands for one in known_inputs(job.signature)])
     try:
         with _executor(arguments, job) as (executor, at_once):
-            if stays:
-                found = on_device.found(job, executor, known, seed=0, quiet=arguments.quiet)
-            else:
-                engine.run(state, executor, at_once, quiet=arguments.quiet)
-                found = _found(state, executor, known, candidates, arguments.quiet)
+            found, record = complete(
+                state, executor, at_once, stays=stays, candidates=candidates, quiet=arguments.quiet
+            )
     except KeyboardInterrupt:
         if stays:
             raise CommandError("interrupted; what a device has judged is not kept: start it anew") from None
         return _interrupted(state)
-    found.wall = time.monotonic() - began
-    record = record_of(job, found, target_of(job.backend, job.signature).level)
     if picture is not None:
         plot.draw(job, found.total, record, picture)
     if target is not None:
@@ -186,42 +178,6 @@ def _executor(arguments: argparse.Namespace, job: Job) -> AbstractContextManager
         raise CommandError("--processes 0: give 1 or more")
     most = processes if arguments.filter is not None else job.chunks
     return engine.local_executor(max(1, min(processes, most)))
-
-
-def _found(state: engine.State, executor: Any, known: Part, candidates: int, quiet: bool) -> Found:
-    """What the parts add up to, the worst inputs, and what searches add."""
-    job = state.job
-    total, digest = merged(state.parts)
-    worst = set(total.worst)
-    repeatable = True
-    filtered = None
-    if candidates and isinstance(job.domain, Sample):
-        target = target_of(job.backend, job.signature)
-        looked = filtering.search(job, target, executor, candidates, job.domain.seed, quiet=quiet)
-        filtered = looked.part, filtering.plain(looked)
-        total.add(looked.part)
-        worst |= set(looked.part.worst)
-    if job.signature.formats[0].width < 64:
-        chosen = worst_chunks(state.parts)
-        for number, again in zip(chosen, executor.map(worst_of_chunk, [job] * len(chosen), chosen), strict=True):
-            repeatable &= again[0] == state.parts[number].digest
-            worst |= set(again[1])
-    searched = None
-    if isinstance(job.domain, Sample) and len(job.signature.args) == 1 and job.signature.formats[0].width == 64:
-        searched = search(job, [one.operands for one in total.worst], job.domain.seed)
-        total.add(searched)
-        worst |= set(searched.worst)
-    return Found(
-        total,
-        digest,
-        total.sums,
-        sorted(worst, key=lambda extreme: extreme.key)[:KEPT],
-        known,
-        searched,
-        repeatable,
-        versions=state.versions,
-        filtered=filtered,
-    )
 
 
 # What the options say.

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from halfulp.certify.sweep.engine import Progress
-from halfulp.certify.sweep.job import Job, SweepError, Target, run_points
-from halfulp.certify.sweep.on_device import device_program
+from halfulp.certify.sweep.job import Job, SweepError, Target, device_program, run_points
 from halfulp.certify.sweep.part import Array, Part
 from halfulp.oracle.bulk import ranking
 from halfulp.oracle.bulk.cuda_source import WARP, prelude

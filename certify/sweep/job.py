@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -85,6 +85,11 @@ class Target:
     program: Compiled
     level: int
 
+    @property
+    def piece(self) -> int:
+        """Inputs of a call: all of a chunk where they go to a device and back, which calls cost something."""
+        return PIECE if device_program(self) is None else CHUNK
+
     def __call__(self, columns: Sequence[Bits], signature: Signature) -> Bits:
         """The results.
 
@@ -110,6 +115,21 @@ class Target:
                 f"{len(columns[0])} elements is due; `halfulp backends` and the adapter's own tests may say more"
             )
         return np.ascontiguousarray(outputs[0])
+
+
+class OnDevice(Protocol):
+    """A program on arrays in the device's memory: ``device_program`` of a compiled program, where it has one.
+
+    ``launch(inputs, outputs, n)`` takes sequences of `backends.cuda.driver.Buffer` with n elements each, in the
+    storage dtypes of their formats, and returns before the device is done.
+    """
+
+    def launch(self, inputs: Sequence[Any], outputs: Sequence[Any], n: int) -> None: ...
+
+
+def device_program(target: Target) -> OnDevice | None:
+    """The target on arrays of the device; None where it does not offer that."""
+    return getattr(target.program, "device_program", None)
 
 
 @cache
@@ -156,8 +176,9 @@ def _chunk(job: Job, target: Target, judge: Judge, number: int) -> Part:
     columns = domain.columns(start, length)
     stretch = _stretch(job)
     total, digest = Part(), hashlib.sha256()
-    for begin in range(0, length, PIECE):
-        piece = [column[begin : begin + PIECE] for column in columns]
+    size = target.piece
+    for begin in range(0, length, size):
+        piece = [column[begin : begin + size] for column in columns]
         began = _clocks()
         got = target(piece, job.signature)
         ran = _clocks()
@@ -223,9 +244,10 @@ def worst_of_chunk(job: Job, number: int) -> tuple[str, list[Extreme]]:
         target, judge = target_of(job.backend, job.signature), judge_of(job.signature)
         start, length = number * CHUNK, chunk_length(job.domain, number)
         columns = job.domain.columns(start, length)
+        size = target.piece
         pieces = [
-            target([column[begin : begin + PIECE] for column in columns], job.signature)
-            for begin in range(0, length, PIECE)
+            target([column[begin : begin + size] for column in columns], job.signature)
+            for begin in range(0, length, size)
         ]
         got = np.concatenate(pieces)
         first = job.domain.first + start if isinstance(job.domain, Codes) else None

@@ -415,7 +415,8 @@ class FunctionJudge:
         strict = self.is_strict(pieces.firsts)
         counted = pieces.lengths if self.limits.steps is None else rows[:, : self.limits.steps + 1].sum(axis=1)
         within = np.where(strict, rows[:, 0], counted)
-        clear = ~self.bulk.again(pieces, rows) & (within == pieces.lengths)
+        close = 1 << 20 if self.limits.steps is None else self.limits.steps // 2
+        clear = ~self.bulk.again(pieces, rows, close) & (within == pieces.lengths)
         clear &= ~(rows[:, [Word.WRONG, Word.BEYOND, Word.ZERO_SIGN]] > 0).any(axis=1)
         if self.flush:
             low, high = _SUBNORMAL_POWERS

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from halfulp.certify.sweep.domain import Codes
 from halfulp.certify.sweep.engine import Progress, versions_of
-from halfulp.certify.sweep.job import Job, SweepError, Target, one_at_a_time, target_of
+from halfulp.certify.sweep.job import Job, SweepError, Target, device_program, one_at_a_time, target_of
 from halfulp.certify.sweep.judges import FunctionJudge, judge_of, part_of_summary
 from halfulp.certify.sweep.part import KEPT, Array, Extreme, Part, part_of
 from halfulp.certify.sweep.record import Found
@@ -45,25 +45,10 @@ STRETCHES = 1024
 """Points of a plot, about."""
 
 
-class OnDevice(Protocol):
-    """A program on arrays in the device's memory: ``device_program`` of a compiled program, where it has one.
-
-    ``launch(inputs, outputs, n)`` takes sequences of `backends.cuda.driver.Buffer` with n elements each, in the
-    storage dtypes of their formats, and returns before the device is done.
-    """
-
-    def launch(self, inputs: Sequence[Any], outputs: Sequence[Any], n: int) -> None: ...
-
-
 def covers(job: Job, target: Target) -> bool:
     """Whether a sweep can be judged on the device."""
     in_reach = isinstance(job.domain, Codes) and job.signature.op in TARGETS and job.signature.args == ("f32",)
     return in_reach and device_program(target) is not None
-
-
-def device_program(target: Target) -> OnDevice | None:
-    """The target on arrays of the device; None where it does not offer that."""
-    return getattr(target.program, "device_program", None)
 
 
 @dataclass

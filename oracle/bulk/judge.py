@@ -226,10 +226,16 @@ class BulkJudge:
         self._native.judge(len(out), *(a.ctypes.data for a in arrays))
         return out
 
-    def again(self, pieces: Pieces, rows: Array) -> Array:
-        """Which pieces have an element whose row is not right in all respects: they are judged one by one."""
+    def again(self, pieces: Pieces, rows: Array, close: int = 0) -> Array:
+        """Which pieces have an element whose row is not right in all respects: they are judged one by one.
+
+        Args:
+            close: results at most so many steps off may lie in another binade than the nearest: steps and ulps differ
+                by a factor of two at most, which the caller allows for. Their signs are the same, or there would be
+                more steps.
+        """
         kinds, position = self.table.kinds[pieces.runs], self.table.positions[pieces.runs]
-        again = (rows[:, [Word.UNDECIDED, Word.MIXED]] > 0).any(axis=1)
+        again = (rows[:, Word.UNDECIDED] > 0) | ((rows[:, Word.MIXED] > 0) & (rows[:, Word.DISTANCE] > close))
         again |= np.isposinf(rows.view(np.float64)[:, Word.FRACTION])
         again |= (rows[:, [Word.BEYOND, Word.WRONG]] > 0).any(axis=1) & (kinds < Kind.VALUE)
         again |= (kinds == Kind.VALUE) & (position >= INFINITY) & (position < INFINITY + BEYOND)
