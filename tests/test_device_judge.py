@@ -353,7 +353,7 @@ def test_the_record_is_that_of_the_host(options: Any, capsys: pytest.CaptureFixt
     device, plain = records
     how = device.pop("device_judge")
     assert how["checked_on_host"]["inputs"] > 0
-    assert how["judged_on_host"] >= 2040
+    assert how["judged_on_host"] > 0
     if first == 0x33000000:
         assert how["judged_on_host"] <= 2 * 2040
     assert device.pop("digest") is None
