@@ -7,6 +7,7 @@ GPU has, libdevice and the approximate instructions, is taken from the CPU's low
 from __future__ import annotations
 
 import ctypes
+import platform
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,7 +74,8 @@ class HostPrograms:
             source.add(kernel, f"k{position}")
         text, library = folder / "kernels.cpp", folder / "kernels.so"
         text.write_text(f"{_SHIM}{source}")
-        flags = ["-std=c++17", "-O1", "-mfma", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]
+        flags = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]
+        flags += ["-mfma"] if platform.machine() == "x86_64" else []
         subprocess.run(["g++", *flags, "-o", str(library), str(text)], check=True)
         self._library = ctypes.CDLL(str(library))
         self.arrays = [Arrays(kernel) for kernel in kernels]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import platform
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from halfulp.adapters.protocol import Adapter, Array, HasArtifact, Options, Reje
 from halfulp.backends.common.check import Mode, NotOffered, TypeRefusal
 from halfulp.backends.common.code import Code, Reg
 from halfulp.backends.common.frontend import checked
-from halfulp.backends.cpu import CpuAdapter
+from halfulp.backends.cpu import CpuAdapter, jit
 from halfulp.backends.cuda import CudaAdapter, cache, driver, nvrtc, program
 from halfulp.backends.cuda import adapter as adapter_module
 from halfulp.backends.cuda.functions import CudaLowering
@@ -33,6 +33,8 @@ from halfulp.oracle.ops import operation, signatures
 DEEP = bool(os.environ.get("HALFULP_DEEP"))
 EVERY = 1 if DEEP else 9
 """With ``HALFULP_DEEP`` all signatures, else one of so many."""
+
+needs_fma = pytest.mark.skipif(not jit.host().has_fma, reason="this processor has no fused multiply-add")
 
 F32 = Type("f32")
 INFINITY = FORMATS["f32"].infinity_bits
@@ -220,7 +222,7 @@ def is_nan(dtype: str, found: Array) -> Array:
     return cast(Array, (found & fmt.storage.type(fmt.magnitude_mask)) > top)
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of the host's compiler are known for x86-64")
+@needs_fma
 def test_the_same_bits_as_the_cpu_backend(tmp_path: Path) -> None:
     kernels = [*offered(EVERY), *fused()]
     host = HostPrograms(kernels, tmp_path, fuse=True)
@@ -252,7 +254,7 @@ def fused() -> list[Kernel]:
     return kernels
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of the host's compiler are known for x86-64")
+@needs_fma
 def test_lgamma_next_to_its_zeros(tmp_path: Path) -> None:
     """f64, within the 4 ulp that the table has elsewhere, at neighbours of all zeros and at the poles."""
     host = HostPrograms([single("lgamma", "f64")], tmp_path, fuse=True, lowering=CudaLowering())
@@ -369,6 +371,10 @@ def test_programs_copy_launch_and_give_back(tmp_path: Path, monkeypatch: pytest.
         compiled(array, array)
     with pytest.raises(ValueError, match="C-contiguous"):
         compiled(three, array[::2])
+    with ThreadPoolExecutor(8) as pool:
+        singles = [np.full(1000 + i, i, np.uint16) for i in range(40)]
+        for i, (_, product, _) in enumerate(pool.map(lambda array: compiled(three, array), singles)):
+            assert product.tolist() == [6 * i] * (1000 + i)
     pooled = [buffer for buffers in session._free.values() for buffer in buffers]
     session.close()
     assert all(cast(HostBuffer, buffer).freed for buffer in pooled)
