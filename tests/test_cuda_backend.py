@@ -373,7 +373,7 @@ def test_programs_copy_launch_and_give_back(tmp_path: Path, monkeypatch: pytest.
         compiled(three, array[::2])
     with ThreadPoolExecutor(8) as pool:
         singles = [np.full(1000 + i, i, np.uint16) for i in range(40)]
-        for i, (_, product, _) in enumerate(pool.map(lambda array: compiled(three, array), singles)):
+        for i, (_, product, _) in enumerate(pool.map(compiled, [three] * 40, singles)):
             assert product.tolist() == [6 * i] * (1000 + i)
     pooled = [buffer for buffers in session._free.values() for buffer in buffers]
     session.close()
