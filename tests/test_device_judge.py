@@ -30,7 +30,7 @@ from halfulp.certify.sweep.device_judge import UnfitDeviceError, check_results
 from halfulp.oracle import rounding_array
 from halfulp.oracle.bulk import TARGETS, Limits, digest, ranking
 from halfulp.oracle.bulk.cuda_source import COLUMNS, STRICT, judge_source, prelude
-from halfulp.oracle.bulk.kernel import RESULT
+from halfulp.oracle.bulk.kernel import RESULT, Word
 from halfulp.oracle.formats import FORMATS
 from halfulp.oracle.functions import enclosure, nearest_many
 from halfulp.oracle.ops import Signature, operation
@@ -362,3 +362,63 @@ def test_the_record_is_that_of_the_host(options: Any, capsys: pytest.CaptureFixt
         del record["time"], record["date"]
     assert device == plain
     assert plain["forbidden"] == 1
+
+
+@needs_compiler
+def test_judges_that_differ_end_the_sweep(
+    capsys: pytest.CaptureFixture[str], on_host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_host()
+    honest = device_judge.DeviceJudge.judge
+
+    def tampered(*args: Any) -> Any:
+        found = honest(*args)
+        found.rows[:, Word.FRACTION] += 1  # one last bit
+        return found
+
+    options = ["sweep", "tanh", "--range", "0x3f000000:0x3f008000", "--quiet", "--processes", "1"]
+    monkeypatch.setattr(device_judge.DeviceJudge, "judge", tampered)
+    assert cli.main(options) == 2
+    assert "the judge on the device and that on the host differ" in capsys.readouterr().err
+
+    def miscounted(*args: Any) -> Any:
+        found = honest(*args)
+        found.sums[:, 1] ^= np.uint64(1 << 40)
+        return found
+
+    monkeypatch.setattr(device_judge.DeviceJudge, "judge", miscounted)
+    assert cli.main(options) == 2
+    assert "differ" in capsys.readouterr().err
+
+    def unfit() -> int:
+        raise UnfitDeviceError("1 of 1 results of a + b are not IEEE 754's")
+
+    monkeypatch.setattr(device_judge.DeviceJudge, "judge", honest)
+    monkeypatch.setattr(device_judge, "check_arithmetic", unfit)
+    assert cli.main(options) == 2
+    assert "not IEEE 754's" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_results_that_change_are_noticed(capsys: pytest.CaptureFixture[str], on_host: Any) -> None:
+    calls = []
+
+    def change(codes: Any, got: Any) -> Any:
+        calls.append(len(codes))
+        return got + np.uint32(len(calls) > 2)  # after the known inputs and the sweep itself
+
+    on_host(change)
+    found = swept(capsys, "log1p", "--range", "0x3f000000:0x3f008000", status=1)
+    assert not found["repeatable"]
+    assert found["forbidden"] == 0
+
+
+def test_what_a_device_does_not_do_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for options, message in (
+        (["tanh", "--range", "0:16", "--judge", "device"], "not tanh[f32->f32] on cpu"),
+        (["tanh", "--range", "0:16", "--judge", "there"], "auto, host or device"),
+        (["tanh", "--range", "0:16", "--filter", "1e9"], "leave it out"),
+        (["tanh", "--format", "f64", "--sample", "0", "--filter", "many"], "give a number"),
+    ):
+        assert cli.main(["sweep", *options, "--quiet"]) == 2
+        assert message in capsys.readouterr().err
