@@ -11,7 +11,7 @@ from halfulp.oracle.memory.catalogue import FAMILIES
 from halfulp.oracle.memory.histories import KINDS
 from halfulp.properties.contests import try_contest
 from halfulp.properties.litmus import try_orders
-from halfulp.properties.litmus_items import VALUES, try_family, try_family_instructions, try_orders_of
+from halfulp.properties.litmus_items import VALUES, family_trials, try_family_instructions, try_orders_of
 from halfulp.properties.plan import Depth, Plan
 from halfulp.properties.results import Trial
 
@@ -37,19 +37,20 @@ def trials(backend: Adapter, clause: str, plan: Plan) -> Iterator[Trial]:
         yield try_orders_of(backend, "u64")
         yield try_family_instructions(backend, "plain", plan)
     if instructions and clause not in _ORDERS:
-        for kind in KINDS:
-            if clause != "intent:11-c" or kind == "cas":
-                yield from (try_contest(backend, kind, dtype, plan) for dtype in ("i32", "u64"))
+        kinds = [kind for kind in KINDS if clause != "intent:11-c" or kind == "cas"]
+        contests = [(kind, ("i32", "u64")[(place + half) % 2]) for half in (0, 1) for place, kind in enumerate(kinds)]
+        yield from (try_contest(backend, *contest, plan) for contest in contests[: len(kinds)])
+        yield try_orders_of(backend, "u64")
+        yield from (try_contest(backend, *contest, plan) for contest in contests[len(kinds) :])
     early = [family for family in (VALUES, *FAMILIES) if family not in _LATE]
     late = [family for family in _LATE if clause or plan.depth != "quick"]
     for family in early[1:] if instructions else early:
         if clause or family == "operation":
-            yield try_family(backend, family, plan)
+            yield from family_trials(backend, family, plan)
     if instructions and clause not in _ORDERS:
-        yield try_orders_of(backend, "u64")
-        yield try_family(backend, VALUES, plan)
+        yield from family_trials(backend, VALUES, plan)
     for family in late:
-        yield try_family(backend, family, plan)
+        yield from family_trials(backend, family, plan)
 
 
 def _row(name: str, clause: str, plan: Plan) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 from halfulp.adapters.protocol import Adapter, HasLitmus, Options, PreparesLitmus
@@ -31,15 +32,23 @@ def programs(family: str, dtype: str) -> tuple[Program, ...]:
 
 
 def try_family(adapter: Adapter, family: str, plan: Plan) -> Trial:
-    """Run a family.
+    """Run a family; see `family_trials`."""
+    trial = Trial()
+    for tried in family_trials(adapter, family, plan):
+        trial.tallies += tried.tallies
+        trial.findings += tried.findings
+    return trial
+
+
+def family_trials(adapter: Adapter, family: str, plan: Plan) -> Iterator[Trial]:
+    """The trials of a family, program by program.
 
     A deep run tries every program on every dtype. Otherwise each is tried on one of them, in turn: the values of the
     catalogue fit into all, and no order depends on the width. Optimisation levels take turns in the same way.
     """
-    trial = Trial()
     if not isinstance(adapter, HasLitmus):
-        trial.tallies.append(Tally(f"litmus[{family}]", "11", "unsupported", NO_LITMUS))
-        return trial
+        yield Trial([Tally(f"litmus[{family}]", "11", "unsupported", NO_LITMUS)])
+        return
     columns = [programs(family, dtype) for dtype in DTYPES]
     levels = tuple(adapter.opt_levels)
     jobs: dict[int, list[Program]] = {}
@@ -54,10 +63,7 @@ def try_family(adapter: Adapter, family: str, plan: Plan) -> Trial:
             beside = [mutant_of(program) for program in chosen if evidence and program.weak]
             adapter.prepare_litmus([*chosen, *(m.program for m in beside if m)], Options(level), runs=True)
         for program in chosen:
-            tried = try_litmus(adapter, program, plan, level=level, evidence=evidence)
-            trial.tallies += tried.tallies
-            trial.findings += tried.findings
-    return trial
+            yield try_litmus(adapter, program, plan, level=level, evidence=evidence)
 
 
 def try_family_instructions(adapter: Adapter, family: str, plan: Plan) -> Trial:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -475,9 +476,12 @@ def test_suspects_are_backends_by_name() -> None:
 
 
 def test_a_sum_that_is_not_atomic_is_seen_at_once() -> None:
+    """Within a second: measured are 3 to 50 milliseconds, by the first contest, on two processors of a busy machine."""
     backend = LITMUS_SUSPECTS["rmw_as_load_and_store"].make()
-    # Alone on a machine the first contest shows it, in milliseconds; threads of a busy one may miss each other.
-    assert any(contests.try_contest(backend, "add", "i32", QUICK).findings for _ in range(50))
+    contests.try_contest(backend, "add", "i32", QUICK)  # compiled
+    end = time.monotonic() + 1
+    while not contests.try_contest(backend, "add", "i32", QUICK).findings:
+        assert time.monotonic() < end
 
 
 @pytest.mark.parametrize("name", LITMUS_SUSPECTS)

@@ -27,7 +27,7 @@ from halfulp.oracle.memory.cycles import (
 )
 from halfulp.oracle.memory.interleaving import interleaved, sequential
 from halfulp.oracle.memory.model import INITIAL, MODEL, Candidate
-from halfulp.oracle.memory.mutants import MUTANTS, PUBLISHED, cover, kills, shows
+from halfulp.oracle.memory.mutants import MUTANTS, PUBLISHED, VARIANTS, cover, kills, shows
 from halfulp.oracle.memory.program import (
     DTYPES,
     RMW_KINDS,
@@ -285,6 +285,16 @@ def test_thin_air() -> None:
     forbidden = {name for name, it in said.items() if it is Verdict.FORBIDDEN}
     assert forbidden == {"LB-data-data", "LB-ctrl-ctrl", "LB-data-ctrl"}
     assert {said[name] for name in set(said) - forbidden} == {Verdict.UNSPECIFIED}
+
+
+@pytest.mark.parametrize("order", ["relaxed", "acquire", "release", "acq_rel"])
+def test_a_store_after_an_update_differs_only_if_the_update_hands_on(order: str) -> None:
+    """Where the update is itself a release that has acquired, C++11 lets its thread's next store continue from it."""
+    shape = find("RS-update-store+rel-rel+ar-rlx+acq-acq").program
+    changed = with_orders(shape, ["release", "release", order, "relaxed", "acquire", "acquire"])
+    assert verdict(changed) is Verdict.ALLOWED
+    (older,) = VARIANTS.values()
+    assert verdict(changed, model=older) is (Verdict.FORBIDDEN if order == "acq_rel" else Verdict.ALLOWED)
 
 
 def test_other_release_sequences_are_informative() -> None:
