@@ -271,6 +271,21 @@ def test_a_run_that_judges_nothing_fails_and_names_what_it_left_out(language: st
 # The promises that are made for them.
 
 
+def test_the_reader_of_flat_text_finds_what_the_tutorial_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tutorial" / "vectors-from-zero.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```c\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "flat.c").write_text(program, encoding="ascii")
+    assert build(["cc", "-Wall", "-Wextra", "-Werror", "-o", "flat_reader", "flat.c"], tmp_path) == ""
+    (generate,) = re.findall(r"^    halfulp (vectors generate .*)$", page, re.MULTILINE)
+    assert build([sys.executable, "-m", "halfulp.certify.cli", *generate.split()], tmp_path) == ""
+    with open(tmp_path / "flat" / f"{CAST}.txt", encoding="ascii") as lines:
+        command = [str(tmp_path / "flat_reader")]
+        done = subprocess.run(command, stdin=lines, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 3
+    assert all(" not 0x7fc0 " in line for line in done.stdout.splitlines())
+
+
 def test_the_sessions_of_the_tutorial_are_true(tmp_path: Path) -> None:
     """Each `$ command` prints what stands below it; `...` stands for anything."""
     (tmp_path / "vectors").symlink_to(VECTORS)
@@ -310,9 +325,7 @@ def test_types_generated_from_the_schema_read_every_file(tmp_path: Path) -> None
     module = tmp_path / "generated.py"
     command = [sys.executable, "-m", "datamodel_code_generator", "--input", str(schema), "--output", str(module)]
     options = "--input-file-type=jsonschema --output-model-type=pydantic_v2.BaseModel --target-python-version=3.11"
-    more = (
-        "--use-annotated --enum-field-as-literal=all --use-title-as-name --formatters=builtin --class-name=VectorFile"
-    )
+    more = "--use-annotated --enum-field-as-literal=all --use-title-as-name --class-name=VectorFile"
     subprocess.run([*command, *options.split(), *more.split()], check=True, capture_output=True, timeout=120)
     names = re.findall(r"^class (\w+)", module.read_text(encoding="utf-8"), re.MULTILINE)
     assert {"VectorFile", "FunctionCase", "CompareAndSwap"} <= set(names)
