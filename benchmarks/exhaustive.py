@@ -1,24 +1,20 @@
-"""Try every input: a backend against the oracle where the inputs can be enumerated.
+"""Try every input of the short formats: a backend against the oracle.
 
-``narrow``: all pairs of 8-bit codes for every operation, all codes of f16 and bf16 for every unary operation, all
-casts from 8- and 16-bit formats. ``f32``: all 2^32 inputs of the casts from f32 to f16, bf16, f8e4m3fn, f8e5m2, i32
-and u32. Every result is judged; the record says how many were allowed, and for the f32 casts the digest of the complete
-output: SHA-256 over the SHA-256s of consecutive chunks of 2^20 outputs.
+All pairs of 8-bit codes for every operation, all codes of f16 and bf16 for every unary operation, all casts from 8- and
+16-bit formats, at both optimisation levels. Every result is judged; the record says how many were allowed. The 2^32
+inputs of an f32 operation are for ``halfulp sweep``.
 
-    python benchmarks/exhaustive.py narrow --backend cpu
-    python benchmarks/exhaustive.py f32 --backend cpu --processes 2 --json FILE
+    python benchmarks/exhaustive.py --backend cpu --json docs/results/exhaustive-narrow-cpu.json
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -30,10 +26,6 @@ from halfulp.oracle.judge import judge
 from halfulp.oracle.kernel import Kernel
 from halfulp.oracle.ops import OPERATIONS, Signature, signatures
 from halfulp.oracle.sets import Verdict
-
-CHUNK = 1 << 20
-BLOCK = 1 << 15
-F32_TARGETS = ("f16", "bf16", "f8e4m3fn", "f8e5m2", "i32", "u32")
 
 
 def narrow() -> Iterator[tuple[Signature, list[Bits]]]:
@@ -70,88 +62,14 @@ def run_narrow(backend: str) -> dict[str, Any]:
     return {"signatures": len(cases), "elements": sum(total.values()), **total, "not_run": refused}
 
 
-def _chunk(task: tuple[str, str, int]) -> tuple[int, bytes, dict[str, int], float, float]:
-    backend, target, start = task
-    signature, program = _prepared(backend, target)
-    record = OPERATIONS["cast"]
-    digest, counts = hashlib.sha256(), Counter[str]()
-    running = judging = 0.0
-    for begin in range(start, start + CHUNK, BLOCK):
-        bits = np.arange(begin, begin + BLOCK, dtype=np.uint32)
-        t0 = time.perf_counter()
-        (output,) = program(bits)
-        t1 = time.perf_counter()
-        verdicts = record.allowed(signature, [bits]).judge(output)
-        counted = np.bincount(verdicts, minlength=4)
-        judging += time.perf_counter() - t1
-        running += t1 - t0
-        digest.update(output.tobytes())
-        for verdict in Verdict:
-            counts[verdict.name.lower()] += int(counted[verdict])
-    return start, digest.digest(), dict(counts), running, judging
-
-
-_PREPARED: dict[tuple[str, str], Any] = {}
-
-
-def _prepared(backend: str, target: str) -> Any:
-    key = (backend, target)
-    if key not in _PREPARED:
-        adapter = load(backend)
-        signature = Signature("cast", ("f32",), target)
-        (program,) = adapter.compile([OPERATIONS["cast"].kernel(signature)], Options(max(adapter.opt_levels)))
-        if isinstance(program, Rejected | Unsupported):
-            raise SystemExit(f"{signature.id}: {program.reason}")
-        _PREPARED[key] = signature, program
-        _PREPARED[key, "adapter"] = adapter  # type: ignore[index]
-    return _PREPARED[key]
-
-
-def run_f32(backend: str, processes: int, chunks: int) -> list[dict[str, Any]]:
-    rows = []
-    with ProcessPoolExecutor(processes) as pool:
-        for target in F32_TARGETS:
-            began = time.perf_counter()
-            total: Counter[str] = Counter()
-            digests: dict[int, bytes] = {}
-            running = judging = 0.0
-            step = (1 << 32) // CHUNK // chunks
-            tasks = [(backend, target, i * step * CHUNK) for i in range(chunks)]
-            for start, digest, counts, run, judged in pool.map(_chunk, tasks, chunksize=8):
-                digests[start] = digest
-                total.update(counts)
-                running += run
-                judging += judged
-            complete = hashlib.sha256(b"".join(digests[start] for start in sorted(digests))).hexdigest()
-            elements = len(digests) * CHUNK
-            row = {
-                "signature": f"cast[f32->{target}]",
-                "inputs": elements,
-                **total,
-                "seconds": round(time.perf_counter() - began, 2),
-                "target_million_per_second_per_core": round(elements / running / 1e6, 1),
-                "judge_million_per_second_per_core": round(elements / judging / 1e6, 1),
-                "sha256": complete,
-            }
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    return rows
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("narrow", "f32"))
     parser.add_argument("--backend", default="cpu")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--chunks", type=int, default=4096, help="of 4096 chunks of 2^20 inputs, how many to try")
     parser.add_argument("--json", help="also write the record to this file")
     options = parser.parse_args()
     began = time.perf_counter()
-    if options.what == "narrow":
-        record: Any = run_narrow(options.backend)
-        print(json.dumps(record, indent=1))
-    else:
-        record = run_f32(options.backend, options.processes, options.chunks)
+    record = run_narrow(options.backend)
+    print(json.dumps(record, indent=1))
     print(f"{time.perf_counter() - began:.1f} s")
     if options.json:
         with open(options.json, "w") as file:

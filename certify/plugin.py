@@ -30,7 +30,9 @@ from halfulp.certify.ledger import LedgerError
 from halfulp.certify.ledger_keeper import Keeper
 from halfulp.certify.outcome import Outcome, trial_to_plain
 from halfulp.certify.recorder import CARRIER, Recorder
+from halfulp.certify.sweep.judges import Enclosures
 from halfulp.oracle.clauses import CLAUSES, canonical_id
+from halfulp.oracle.functions import source
 from halfulp.properties.plan import Depth, Plan
 from halfulp.properties.results import Trial
 
@@ -235,6 +237,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if settings is None:
         return
     _leave_out_own_tests(config)
+    _use_tables(config)
     _register_hypothesis_profiles()
     if not config.getoption("--hypothesis-profile", None):
         state.profile = _load_hypothesis_profile(settings.plan.depth)
@@ -255,6 +258,13 @@ def pytest_configure(config: pytest.Config) -> None:
             keeper = _keeper(settings)
             if keeper is not None:
                 config.pluginmanager.register(keeper, "halfulp-ledger")
+
+
+def _use_tables(config: pytest.Config) -> None:
+    """Exact values of functions come from proven tables where there are some, read or built at their first use."""
+    tables = source.use(Enclosures())
+    tables.__enter__()
+    config.add_cleanup(lambda: tables.__exit__(None, None, None))
 
 
 def _leave_out_own_tests(config: pytest.Config) -> None:

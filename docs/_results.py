@@ -31,6 +31,19 @@ Where ml_dtypes 0.6.0 and the oracle differ, ml_dtypes is wrong:
 """
 
 
+HEAD = """Measured once, on two cores of an x86-64 machine (AMD Zen 3, LLVM 22.1) unless its record names another; the
+records stand beside this page in `results/`. Those of sweeps say what was tried, where and with which versions; the
+others were made by programs under `benchmarks/`.
+
+"""
+
+CASTS = """## Casts of every f32 input
+
+`halfulp sweep cast` on the CPU backend, all 2^32 inputs each, every result judged by its allowed set. The digest is
+SHA-256 over the SHA-256s of consecutive chunks of 2^20 outputs.
+
+"""
+
 FUNCTIONS = """
 ## Functions on every f32 input
 
@@ -127,6 +140,15 @@ def _histogram(record: Record) -> str:
 
 def _digest(record: Record) -> str:
     return f"`{record['digest'][:16]}...`"
+
+
+def _casts(table: Table) -> str:
+    kinds = ("allowed", "forbidden", "unspecified", "no_claim", "undecided")
+    rows = [
+        (f"`{record['signature']}`", *(f"{record[kind]:,}" for kind in kinds), _digest(record))
+        for record in _records("sweep-cast-*.json")
+    ]
+    return CASTS + table(("cast", *(kind.replace("_", " ") for kind in kinds), "digest"), rows)
 
 
 def _functions(table: Table, records: Sequence[Record]) -> str:
@@ -245,21 +267,9 @@ def _load(name: str) -> Any:
 
 def results_page(table: Table, note: str) -> str:
     """The page, with the table writer and the head note of the other pages."""
-    casts, narrow, seeds, speed = map(
-        _load, ("exhaustive-f32-casts-cpu", "exhaustive-narrow-cpu", "seeds-cpu", "judge-speed")
-    )
+    narrow, seeds, speed = map(_load, ("exhaustive-narrow-cpu", "seeds-cpu", "judge-speed"))
     functions = [
         record for record in _records("sweep-*.json") if record["domain"]["kind"] == "codes" and record["op"] != "cast"
-    ]
-    seconds = sum(row["seconds"] for row in casts)
-    rows = [
-        (
-            f"`{row['signature']}`",
-            *(f"{row[kind]:,}" for kind in ("allowed", "forbidden", "unspecified", "no_claim")),
-            f"{row['judge_million_per_second_per_core']:.0f}",
-            f"`{row['sha256'][:16]}...`",
-        )
-        for row in casts
     ]
     runs = [
         (
@@ -270,13 +280,8 @@ def results_page(table: Table, note: str) -> str:
     ]
     speeds = speed["million_elements_per_second_per_core"]
     return (
-        f"# Results\n\n{note}Measured once, on two cores of an x86-64 machine (AMD Zen 3, LLVM 22.1); the records "
-        "stand beside this page in `results/`, and each names the command that made it in the file of that name under "
-        "`benchmarks/`.\n\n## Every f32 input\n\n"
-        f"Casts from f32 on the CPU backend, all 2^32 inputs each, every result judged; the six together in "
-        f"{seconds:.0f} seconds. *judge* is the speed of the oracle alone, in millions of results a second and core; "
-        "the digest is SHA-256 over the SHA-256s of consecutive chunks of 2^20 outputs.\n\n"
-        + table(("cast", "allowed", "forbidden", "unspecified", "no claim", "judge", "digest"), rows)
+        f"# Results\n\n{note}{HEAD}"
+        + _casts(table)
         + _functions(table, functions)
         + _function_speed(table, functions)
         + _quotients(table)

@@ -8,9 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from halfulp.oracle import functions, rounding_array, typing
+from halfulp.certify.sweep.judges import Enclosures
+from halfulp.oracle import codes, functions, hardware, rounding_array, typing
+from halfulp.oracle.bulk import TARGETS
 from halfulp.oracle.formats import FORMATS, Format
+from halfulp.oracle.functions import source
 from halfulp.oracle.functions.record import argument
+from halfulp.oracle.functions.source import SlowPath
 from halfulp.oracle.judge import judge
 from halfulp.oracle.kernel import Apply, Input, Kernel, Type, one_node
 from halfulp.oracle.ops import OPERATIONS, Accepted, Refused, Signature, approximate, signatures
@@ -546,3 +550,28 @@ def test_every_clause_of_a_signature_has_elements(sig: Signature) -> None:
     assert set(cases) == set(record.clauses(sig))
     assert all((mask & allowed.claimed).any() for mask in cases.values())
     assert not (allowed.judge(allowed.nearest) == F).any()
+
+
+def test_tables_give_the_same_sets_as_the_slow_path() -> None:
+    """What certification uses, against the definition."""
+    rng = np.random.default_rng(17)
+    for sig in signatures(tuple(TARGETS)):
+        fmt = sig.formats[0]
+        (critical,) = OPERATIONS[sig.op].critical(sig)
+        bits = np.concatenate([critical, np.frombuffer(rng.bytes(100 * fmt.storage.itemsize), fmt.storage)])
+        with source.use(SlowPath()):
+            slow = OPERATIONS[sig.op].allowed(sig, [bits])
+        got = codes.from_ordinal(fmt, codes.ordinal(fmt, slow.nearest) + rng.integers(-3, 4, len(bits)))
+        with source.use(Enclosures()):
+            fast = OPERATIONS[sig.op].allowed(sig, [bits])
+        both_nan = codes.is_nan(fmt, fast.nearest) & codes.is_nan(fmt, slow.nearest)
+        assert ((fast.nearest == slow.nearest) | both_nan).all(), sig.id
+        assert (fast.judge(got) == slow.judge(got)).all(), sig.id
+
+
+def test_tables_are_left_alone_where_float_arithmetic_is_not_in_its_default_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hardware, "in_default_state", lambda: False)
+    bits = np.array([0x3F000000, 0x3EFD81AD], np.uint32)
+    assert Enclosures().nearest("log1p", F32, bits).tolist() == functions.nearest_many("log1p", F32, bits).tolist()
