@@ -11,6 +11,7 @@ import argparse
 import platform
 import secrets
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError, version
@@ -262,9 +263,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _use_tables(config: pytest.Config) -> None:
     """Exact values of functions come from proven tables where there are some, read or built at their first use."""
-    tables = source.use(Enclosures())
-    tables.__enter__()
-    config.add_cleanup(lambda: tables.__exit__(None, None, None))
+    tables = ExitStack()
+    tables.enter_context(source.use(Enclosures()))
+    config.add_cleanup(tables.close)
 
 
 def _leave_out_own_tests(config: pytest.Config) -> None:
