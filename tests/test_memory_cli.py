@@ -86,6 +86,7 @@ def test_export_and_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--json", "MP"], "put the test before --json"),
         (["MP", "--json", "/no/such/folder/x.json"], "No such file"),
         (["MPP"], "did you mean MP"),
+        (["mp"], "did you mean MP"),
     ],
 )
 def test_what_makes_no_sense(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,6 +156,37 @@ def test_the_whole_catalogue_on_a_wrong_backend(
     assert "1:r0=1, 1:r1=0 is forbidden, and came out" in out
     (token,) = re.findall(r"hu1-\S+", out)[:1]
     assert cli.main(["replay", token, "--backend", "saboteur:model_no_corr"]) == 1
+
+
+MP = '{"name": "p", "locations": [{"name": "x"}], "threads": [[{"op": "load", "register": "r", "location": "x"}]]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", "not a litmus program in JSON form"),
+        ("{", "Expecting property name"),
+        (MP.replace("name", "nome", 1), "there is no field 'name'"),
+        (MP.replace("load", "jump"), "'jump' is no operation; there are load, store, rmw, cas and if"),
+        (MP.replace('"location": "x"', '"place": "x"'), "unexpected keyword argument 'place'"),
+        (MP.replace('"name": "x"', '"name": "x", "initial": "0"'), "initial value of x is '0', which is no integer"),
+        (MP.replace('"name": "x"', '"name": "x", "dtype": "f32"'), "atomics are judged on i32"),
+        (MP.replace("[[", "[").replace("]]", "]"), "not a litmus program in JSON form"),
+        ('{"name": "p", "locations": [], "threads": []}', "no threads"),
+    ],
+)
+def test_files_that_are_no_programs(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(text, encoding="utf-8")
+    assert cli.main(["litmus", str(path)]) == 2
+    assert message in capsys.readouterr().err
+    path.write_text(MP, encoding="utf-8")
+    assert cli.main(["litmus", str(path)]) == 0
+    path.write_bytes(b"\xff\xfe")
+    assert cli.main(["litmus", str(path)]) == 2
+    assert "no text in UTF-8" in capsys.readouterr().err
 
 
 def test_on_a_backend(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from halfulp.adapters.protocol import Closes
 from halfulp.certify.commands import litmus_all
 from halfulp.certify.commands.common import FOUND, OK, CommandError, Subparsers, add_command
-from halfulp.certify.commands.running import adapter_named, count
+from halfulp.certify.commands.running import adapter_named, count, seed
 from halfulp.certify.litmus_runs import CHUNK, Ran, configurations, counts, evidence, mutant_of
 from halfulp.certify.litmus_table import Entry, entries
 from halfulp.certify.questions import VERDICTS
@@ -59,7 +59,7 @@ def add_parsers(subparsers: Subparsers) -> None:
     parser.add_argument("--export", action="store_true", help="print the test in the C dialect of herd7 and stop")
     parser.add_argument("--backend", metavar="SPEC", help="run the test there: NAME, MODULE:CLASS or pipe:COMMAND")
     parser.add_argument("--instances", type=count, default=1 << 18, metavar="N", help="how often, in each way")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn in a run (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of what is drawn in a run (default: 0)")
     parser.set_defaults(run=run)
 
 
@@ -135,9 +135,13 @@ def find_program(name: str, dtype: str) -> Program:
         except UnicodeDecodeError:
             raise CommandError(f"{name}: this is no text in UTF-8, so no litmus test") from None
         try:
-            return from_json(json.loads(text)) if text.lstrip().startswith("{") else herd.from_herd(text)
+            as_json = name.endswith(".json") or text.lstrip().startswith("{")
+            program = from_json(json.loads(text)) if as_json else herd.from_herd(text)
         except ValueError as error:
             raise CommandError(f"{name}: {error}") from None
+        if not program.threads:
+            raise CommandError(f"{name}: the program has no threads, so that there is nothing to ask")
+        return program
     tests = entries(dtype, computing)
     names = [test.name for test in tests]
     fitting = [n for n in names if n == name] or [n for n in names if _ORDERS.sub("", n) == name]
@@ -147,7 +151,8 @@ def find_program(name: str, dtype: str) -> Program:
     if fitting:
         shown = ", ".join(fitting[:8]) + (", ..." if len(fitting) > 8 else "")
         raise CommandError(f"{len(fitting)} tests begin with {name!r}: {shown}")
-    close = difflib.get_close_matches(name, [*names, *{_ORDERS.sub("", n) for n in names}], n=3)
+    shapes = {known.lower(): known for known in [*names, *(_ORDERS.sub("", n) for n in names)]}
+    close = [shapes[found] for found in difflib.get_close_matches(name.lower(), shapes, n=3)]
     hint = f"; did you mean {' or '.join(close)}? " if close else ""
     raise CommandError(f"there is no test {name!r}{hint or '; '}`halfulp litmus --list` names all there are")
 
@@ -296,6 +301,7 @@ def _row_text(row: dict[str, Any]) -> str:
     lines.append(f"  {row['not_sequential']:.2%} need an interleaving, {row['not_interleaved']:.2%} more than that")
     if row["mutant_rate"] is not None:
         rate = row["mutant_rate"]
-        shown = f"in {rate:.2g} of its instances" if rate else "never: the weak outcome is not observable here"
+        never = f"never in {min(CHUNK, row['instances']):,} instances: the weak outcome is not observable here"
+        shown = f"in {rate:.2g} of its instances" if rate else never
         lines.append(f"  a mutant of the test shows the weak outcome {shown}")
     return "\n".join(lines)

@@ -29,6 +29,13 @@ def level_of(adapter: Adapter, level: int) -> int:
     return max(adapter.opt_levels)
 
 
+def seed(text: str) -> int:
+    """A seed on the command line."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed; give a number, 0 or more")
+    return int(text)
+
+
 def count(text: str) -> int:
     """A number of instances on the command line."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:

@@ -265,6 +265,8 @@ def wrap(value: int, dtype: str) -> int:
 
 def _in_range(value: int, dtype: str, what: str) -> None:
     low, high = bounds(dtype)
+    if not isinstance(value, int):
+        raise ValueError(f"{what} is {value!r}, which is no integer")
     if not low <= value <= high:
         raise ValueError(f"{what} is {value}, out of the range of {dtype}")
 
@@ -388,13 +390,17 @@ def _block_to_json(block: tuple[Instruction, ...]) -> list[dict[str, Any]]:
 def _block_from_json(data: list[dict[str, Any]]) -> tuple[Instruction, ...]:
     block: list[Instruction] = []
     for item in data:
+        if not isinstance(item, Mapping):
+            raise TypeError(f"{item!r} is no instruction")
         fields = dict(item)
         op = fields.pop("op")
         if op == "if":
             branches = (_block_from_json(fields["then"]), _block_from_json(fields["otherwise"]))
             block.append(If(fields["register"], fields["equals"], *branches))
-        else:
+        elif op in _ACCESSES:
             block.append(_ACCESSES[op](**fields))
+        else:
+            raise ValueError(f"{op!r} is no operation; there are {', '.join(_ACCESSES)} and if")
     return tuple(block)
 
 
@@ -410,7 +416,7 @@ def to_json(program: Program) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> Program:
-    """The inverse of ``to_json``.
+    """The inverse of ``to_json``; ``weak`` and ``observe`` may be left out.
 
     Raises:
         ValueError: ``data`` is not the JSON form of a litmus program.
@@ -420,8 +426,10 @@ def from_json(data: Mapping[str, Any]) -> Program:
             data["name"],
             tuple(Location(**location) for location in data["locations"]),
             tuple(_block_from_json(thread) for thread in data["threads"]),
-            tuple(data["weak"].items()),
-            tuple(data["observe"]),
+            tuple(data.get("weak", {}).items()),
+            tuple(data.get("observe", ())),
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a litmus program in JSON form: {error!r}") from error
+    except KeyError as error:
+        raise ValueError(f"not a litmus program in JSON form: there is no field {error}") from error
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"not a litmus program in JSON form: {error}") from error
