@@ -117,8 +117,8 @@ def patched(
 def signed(dst: Format, magnitude: int, src: Format, bits: Bits) -> Bits:
     """A code of ``dst`` with the sign of the source."""
     minus = codes.is_negative(src, bits)
-    plus = dst.storage.type(magnitude)
-    return np.where(minus, plus | dst.storage.type(dst.sign_mask), plus)
+    plus, less = (dst.storage.type(code) for code in (magnitude, magnitude | dst.sign_mask))
+    return np.where(minus, less, plus)
 
 
 def increment_rule(increment: Increment, *, carry_is_ored: bool = False) -> Callable[..., Bits]:
