@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from halfulp.properties.ptx_items import CHAPTERS, GROUPS, shows_ptx, subject, t
 from halfulp.properties.ptx_rules import RULES, View, inspect
 
 QUICK = Plan(0, "quick")
+ROOT = Path(__file__).resolve().parent.parent
 
 # Kernels by hand.
 
@@ -722,8 +724,24 @@ def test_table_of_suspects() -> None:
 
 
 def test_table_of_suspects_in_the_documentation() -> None:
-    page = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "judging-compiled-code.md"
+    page = ROOT / "docs" / "explanation" / "judging-compiled-code.md"
     assert page.read_text(encoding="utf-8").endswith(f"\n\n{as_markdown()}")
+
+
+def test_record_of_a_gpu() -> None:
+    """What was measured is what the table says: each fault caught in each of its places, nothing else reported."""
+    record = json.loads((ROOT / "docs" / "results" / "cuda-detection.json").read_text(encoding="utf-8"))
+    measured = {(row["suspect"], row["clause"], row["means"], row["where"]): row for row in record["rows"]}
+    for suspect in CUDA_SUSPECTS.values():
+        for place in suspect.places:
+            for means, where in (("ptx", place.ptx), ("gpu", place.gpu)):
+                if where:
+                    row = measured[suspect.name, place.clause, means, where]
+                    assert bool(row["program"]) == suspect.fault, row
+                    assert row["judged"] > 0
+    for means in ("ptx", "gpu"):
+        assert record["backend"][means]["judged"] > 0
+        assert record["backend"][means]["findings"] == []
 
 
 def test_unknown_suspect() -> None:
