@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from halfulp.backends.cuda.driver import device
 from halfulp.backends.cuda.litmus import Litmus
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf
 from halfulp.backends.cuda.litmus_shelf import Shelf
+from halfulp.backends.cuda.nvrtc import nvrtc_version
 from halfulp.certify.detection_litmus_cuda import detection_table
 from halfulp.certify.report import write_json
 from halfulp.oracle.memory.catalogue import Test, catalogue
@@ -52,7 +53,7 @@ UPDATES = ("MP-", "S-")
 MEASURED = 1 << 24
 """Instances from which the rate of a mutant is taken, once it has been seen."""
 
-PATIENCE = {"order": 1 << 31, "scope": 1 << 29, "other": 1 << 29}
+PATIENCE = {"order": 1 << 31, "scope": 1 << 27, "other": 1 << 27}
 """Instances after which a mutant that was not seen is given up, by its kind."""
 
 LAUNCHES = 16
@@ -135,6 +136,10 @@ def weak_count(histogram: Mapping[Outcome, int], weak: Outcome) -> int:
     return sum(count for outcome, count in histogram.items() if set(weak) <= set(outcome))
 
 
+Score = Callable[[Mapping[Outcome, int], float], float]
+"""Of a histogram and the seconds that it took."""
+
+
 class Hunt:
     """Search for settings in which a mutant shows the weak outcome."""
 
@@ -147,7 +152,7 @@ class Hunt:
         launches = 1
         while True:
             options = replace(options, seed=self.instances)
-            settings = litmus.tune(options, lambda histogram, taken: self._score(litmus, histogram, taken), launches)
+            settings = litmus.tune(options, self._counting(litmus.showing(weak)), launches)
             self.settings = settings[:1] if self.first is not None else settings
             run = litmus.run_with(self.settings, replace(options, instances=MEASURED))
             self.seen += self._count(run.histogram)
@@ -165,9 +170,14 @@ class Hunt:
             self.first = time.perf_counter() - self.start
         return found
 
-    def _score(self, litmus: Litmus, histogram: Mapping[Outcome, int], seconds: float) -> float:
-        """Weak outcomes a second; where there are none, the settings that overlap best."""
-        return self._count(histogram) / max(seconds, 1e-9) + litmus.balanced_rate(histogram, seconds) * 1e-9
+    def _counting(self, score: Score) -> Score:
+        """The score, which counts what it is given."""
+
+        def counted(histogram: Mapping[Outcome, int], seconds: float) -> float:
+            self._count(histogram)
+            return score(histogram, seconds)
+
+        return counted
 
     def row(self, mutant: Mutant) -> dict[str, Any]:
         return {
@@ -242,6 +252,7 @@ def run_contests(threads: int) -> Iterator[dict[str, Any]]:
             "per_second": round(operations / max(answer.seconds, 1e-9)),
             "verdict": judge(history(asked, answer)).verdict.name.lower(),
         }
+    backend.close()
 
 
 def table(record: Mapping[str, Any]) -> Iterator[str]:
@@ -313,7 +324,7 @@ def main() -> int:
     record = {
         "device": device().name,
         "driver": device().driver,
-        "versions": dict(CudaAdapter().facts.versions),
+        "nvrtc": nvrtc_version(),
         "dtype": arguments.dtype,
         "summary": summary(rows),
         "not_run": [test.name for test in tests[len(rows) :]],

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from halfulp.adapters.protocol import LitmusRun, Options
+from halfulp.adapters.protocol import LitmusOptions
+from halfulp.backends.cuda.litmus_shelf import Shelf
 from halfulp.certify.saboteur_cuda import CudaSaboteur
 from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.catalogue import catalogue
 from halfulp.oracle.memory.program import Instruction, Load, Location, Program, Rmw, Store
 from halfulp.oracle.sets import Verdict
-from halfulp.properties.litmus import CONFIGURATIONS, judge_histogram
+from halfulp.properties.litmus import judge_histogram
 from halfulp.properties.litmus_items import try_orders_of
 from halfulp.properties.litmus_values import VALUE_PROGRAMS
 from halfulp.properties.results import Tally
@@ -24,8 +25,11 @@ LEVEL = 3
 INSTANCES = 1 << 20
 """Of each program about values, in each of two ways."""
 
-TUNED_INSTANCES = 1 << 25
-"""Of each other program: enough for the backend to look for good settings first."""
+SOUGHT = 1 << 24
+"""Of each other program, with settings in which its weak outcome shows most, or which overlap best."""
+
+_ORDERS = ("intent:11-a", "intent:11-d", "intent:11-f", "intent:11-h")
+"""Clauses of which tests about orders have to tell."""
 
 TESTS = (
     "CoRR+",
@@ -83,20 +87,25 @@ def by_ptx(name: str) -> Row:
 
 
 @cache
-def suite() -> tuple[Program, ...]:
-    """Programs that show most: values of all kinds on a signed and an unsigned dtype, atomicity, and orders."""
-    values = [
+def value_suite() -> tuple[Program, ...]:
+    """Programs about values, on a signed and an unsigned dtype: some of each kind."""
+    return tuple(
         program
         for dtype in ("u64", "i64")
         for program in VALUE_PROGRAMS[dtype]
         if not program.name[-1].isdigit() or int(program.name.rpartition("-")[2]) < 4
-    ]
+    )
+
+
+@cache
+def forbidding_suite() -> tuple[Program, ...]:
+    """Programs with a forbidden outcome: atomicity, and orders of every kind of access."""
     tests = [
         test.program
         for test in catalogue("u64")
         if test.verdict is Verdict.FORBIDDEN and (test.family == "atomicity" or test.name.startswith(TESTS))
     ]
-    return (*values, *tests, exchanges("acq_rel"))
+    return (*tests, exchanges("acq_rel"))
 
 
 def exchanges(order: str) -> Program:
@@ -111,27 +120,32 @@ def exchanges(order: str) -> Program:
 
 
 def by_running(name: str) -> Row:
-    """Run the suite until an outcome is forbidden. Needs a device."""
+    """Run the programs until an outcome is forbidden, those first that are about the clause. Needs a device."""
     suspect = CUDA_LITMUS_SUSPECTS[name]
+    shelf = Shelf.of(suspect.accesses)
+    options = LitmusOptions(placement="apart", synchronisation="start", opt_level=LEVEL)
     start = time.perf_counter()
-    backend = CudaSaboteur(name)
-    backend.prepare_litmus(suite(), Options(LEVEL), runs=True)
-    judged = 0
-    for program in suite():
-        for options in CONFIGURATIONS[:2]:
-            instances = TUNED_INSTANCES if program.weak else INSTANCES
-            answer = backend.run_litmus(program, replace(options, instances=instances, opt_level=LEVEL))
-            assert isinstance(answer, LitmusRun), answer
-            judged += answer.instances
+    judged = forbidden = 0
+    where = ""
+    suites = (value_suite(), forbidding_suite())
+    for programs in reversed(suites) if suspect.clause in _ORDERS else suites:
+        shelf.prepare(programs, LEVEL)
+        for program in programs:
+            litmus = shelf.litmus(program, LEVEL)
+            if program.weak:
+                settings = litmus.tune(options, litmus.showing(program.weak))
+                run = litmus.run_with(settings, replace(options, instances=SOUGHT))
+            else:
+                run = litmus.run(replace(options, instances=INSTANCES))
+            judged += run.instances
             tally = Tally(program.name, "11")
-            if judge_histogram(program, answer.histogram, tally) is not None:
-                taken = time.perf_counter() - start
-                due = not suspect.ptx
-                return Row(
-                    name, suspect.clause, suspect.fault, "gpu", program.name, tally.forbidden, judged, taken, due
-                )
-    taken = time.perf_counter() - start
-    return Row(name, suspect.clause, suspect.fault, "gpu", "", 0, judged, taken, not suspect.ptx)
+            if judge_histogram(program, run.histogram, tally) is not None:
+                where, forbidden = program.name, tally.forbidden
+                break
+        if where:
+            break
+    seconds = time.perf_counter() - start
+    return Row(name, suspect.clause, suspect.fault, "gpu", where, forbidden, judged, seconds, not suspect.ptx)
 
 
 def detection_table(*, device: bool) -> Iterator[Row]:

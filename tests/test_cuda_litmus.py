@@ -33,10 +33,12 @@ from halfulp.backends.cuda.litmus_knobs import PORTFOLIO, Knobs, drawn, varied
 from halfulp.backends.cuda.litmus_launch import OPTIONS, Kernel, Launches
 from halfulp.backends.cuda.litmus_shelf import source
 from halfulp.backends.cuda.nvrtc import NvrtcMissingError, compile_source, nvrtc_version
-from halfulp.certify.detection_litmus_cuda import by_ptx, suite
+from halfulp.certify.detection_litmus_cuda import by_ptx, forbidding_suite, value_suite
 from halfulp.certify.saboteur_cuda import CudaSaboteur
 from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.program import RMW_KINDS, Cas, If, Load, Location, Program, Rmw, Store
+from halfulp.oracle.memory.search import verdict
+from halfulp.oracle.sets import Verdict
 from halfulp.properties.litmus import try_orders
 from halfulp.properties.litmus_items import programs, try_family_instructions, try_orders_of
 from halfulp.properties.litmus_ptx import UnreadableError, inspect, is_ptx, read
@@ -145,7 +147,8 @@ def test_the_ptx_shows_what_it_can_show(name: str) -> None:
 
 
 def test_the_suite_for_runs_has_all_kinds_of_programs() -> None:
-    names = {program.name for program in suite()}
+    names = {program.name for program in (*value_suite(), *forbidding_suite())}
+    assert all(verdict(program) is Verdict.FORBIDDEN for program in forbidding_suite())
     assert any(name.startswith("value-cas") for name in names)
     assert any(name.startswith("lost-update") for name in names)
     assert any(name.startswith("MP-cas-failure") for name in names)

@@ -168,3 +168,13 @@ class Litmus:
         """How balanced the outcomes are, times the square root of the rate."""
         rate = sum(histogram.values()) / max(seconds, 1e-9)
         return self.overlap(histogram).balance * float(np.sqrt(rate))
+
+    def showing(self, weak: Outcome) -> Callable[[Mapping[Outcome, int], float], float]:
+        """A score for `tune`: how often a second an outcome shows that has these values; else what overlaps best."""
+        values = set(weak)
+
+        def score(histogram: Mapping[Outcome, int], seconds: float) -> float:
+            count = sum(number for outcome, number in histogram.items() if values <= set(outcome))
+            return count / max(seconds, 1e-9) + 1e-9 * self.balanced_rate(histogram, seconds)
+
+        return score
