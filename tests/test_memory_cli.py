@@ -11,6 +11,7 @@ import pytest
 from halfulp.certify import cli, litmus_table
 from halfulp.certify.commands import litmus, litmus_all
 from halfulp.oracle.memory.catalogue import catalogue
+from halfulp.oracle.memory.mutants import MUTANTS
 from halfulp.oracle.memory.program import from_json
 
 
@@ -21,6 +22,8 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "RS-same-thread+rel-rel-rlx+acq-acq" in out
     assert "allowed (informative)" in out
     assert out.count("\n* ") >= 5
+    for name in MUTANTS:
+        assert re.search(rf"^  {name}: .*\n      killed by \w", out, re.MULTILINE)
 
 
 def test_list_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +119,7 @@ def _tests(*names: str) -> list[litmus_table.Entry]:
 
 def test_the_whole_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of it here: a record of what was seen, which an interruption leaves whole."""
-    names = ("CoRR", "SB+rel-acq+rel-acq", "MP+rlx-rel+acq-rlx", "result-xor")
+    names = ("CoRR", "SB+rel-acq+rel-acq", "MP+rlx-rel+acq-rlx", "result-xor")  # CoRR is in the smallest set
     monkeypatch.setattr(litmus, "entries", lambda *_: _tests(*names))
     path = tmp_path / "record.json"
     words = ["litmus", "--all", "--backend", "cpu", "--instances", "4096", "--json", str(path)]

@@ -20,7 +20,7 @@ from halfulp.certify.litmus_table import Entry, entries
 from halfulp.certify.questions import VERDICTS
 from halfulp.oracle.memory import herd, typing
 from halfulp.oracle.memory.catalogue import FAMILIES
-from halfulp.oracle.memory.mutants import VARIANTS, kills
+from halfulp.oracle.memory.mutants import MUTANTS, VARIANTS, kills
 from halfulp.oracle.memory.program import DTYPES, Outcome, Program, from_json, outcome_text, to_json
 from halfulp.oracle.memory.refute import forbidden_outcomes, why_not
 from halfulp.oracle.memory.search import Execution, Outcomes, allowed, verdict
@@ -170,7 +170,19 @@ def _list_text(tests: Sequence[Entry], dtype: str) -> str:
             count = f"kills {len(test.kills)}" if test.kills else ""
             said = test.verdict.replace("_", " ") + (" (informative)" if test.differs_under else "")
             lines.append(f"{mark} {test.name:<{width}}  {said:<12} {count}".rstrip())
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_mutant_lines(tests)])
+
+
+def _mutant_lines(tests: Sequence[Entry]) -> list[str]:
+    """Each model mutant, and who kills it: all of them if they are few, else those of the smallest set."""
+    lines = ["model mutants: what is wrong with each, and the tests that kill it"]
+    for name, mutant in MUTANTS.items():
+        killers = [test for test in tests if name in test.kills]
+        shown = killers if len(killers) <= 3 else [test for test in killers if test.in_minimal_set]
+        some = ", ".join(test.name for test in shown)
+        more = f" and {len(killers) - len(shown)} more" if len(killers) > len(shown) else ""
+        lines += [f"  {name}: {mutant.summary}", f"      killed by {some}{more}"]
+    return lines
 
 
 def _list_row(test: Entry) -> dict[str, Any]:

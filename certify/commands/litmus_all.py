@@ -42,6 +42,7 @@ def run(arguments: argparse.Namespace, tests: Sequence[Entry]) -> int:
 
 
 def _run(arguments: argparse.Namespace, adapter: Adapter, tests: Sequence[Entry]) -> int:
+    tests = sorted(tests, key=lambda test: not test.in_minimal_set)  # those first that are most likely to see something
     record = _head(arguments, adapter, len(tests))
     start = time.perf_counter()
     interrupted = False
