@@ -117,8 +117,8 @@ def patched(
 def signed(dst: Format, magnitude: int, src: Format, bits: Bits) -> Bits:
     """A code of ``dst`` with the sign of the source."""
     minus = codes.is_negative(src, bits)
-    plus, less = (dst.storage.type(code) for code in (magnitude, magnitude | dst.sign_mask))
-    return np.where(minus, less, plus)
+    codes_of = np.array([magnitude, magnitude | dst.sign_mask], dst.storage)
+    return np.asarray(codes_of[minus.astype(np.intp)])
 
 
 def increment_rule(increment: Increment, *, carry_is_ored: bool = False) -> Callable[..., Bits]:
