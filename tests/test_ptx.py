@@ -747,5 +747,7 @@ def test_record_of_a_gpu() -> None:
 def test_unknown_suspect() -> None:
     with pytest.raises(AdapterError, match=r"unknown suspect 'nobody'; suspects of CUDA: use_fast_math"):
         CudaSaboteur("nobody")
+    with pytest.raises(AdapterError, match=r"no suspect is named; write cuda-suspect:NAME; suspects of CUDA: use_fast"):
+        CudaSaboteur()
     with pytest.raises(AdapterError, match="there can only be compile-only"):
         CudaSaboteur("ftz_true:quickly")
