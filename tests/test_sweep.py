@@ -38,7 +38,7 @@ from halfulp.certify.sweep.judges import FunctionJudge, SetJudge, bulk_judge, er
 from halfulp.certify.sweep.part import Part, part_from_plain
 from halfulp.certify.sweep.record import summary_text
 from halfulp.oracle import codes
-from halfulp.oracle.bulk import TARGETS, digest
+from halfulp.oracle.bulk import TARGETS, digest, narrow
 from halfulp.oracle.formats import FORMATS
 from halfulp.oracle.ops import OPERATIONS, Signature, operation, signatures
 from halfulp.oracle.rounding import value_of
@@ -728,3 +728,31 @@ def test_a_step_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "argv", [*command, "--budget", "-1"])
     assert program.main() == 1
     assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["left_out"] == ["bad", "good"]
+
+
+@pytest.mark.parametrize("op", narrow.OPERATIONS)
+@pytest.mark.parametrize("fmt", narrow.FORMATS)
+def test_narrow_arithmetic_is_judged_as_its_sets_say(op: str, fmt: str) -> None:
+    """Edges against edges, operands that nearly cancel, and any; then with results wrong by a step or by their sign."""
+    signature = Signature(op, (fmt, fmt), fmt)
+    rng = np.random.default_rng(37)
+    edges = np.array([0, 1, 2, 3, 0x7F, 0x80, 0x81, 0x3FF, 0x400, 0x401, 0x3BFF, 0x3C00, 0x3C01, 0x3F80, 0x7BFE, 0x7BFF,
+                      0x7C00, 0x7E00, 0x7F7F, 0x7F80, 0x7FC0])  # fmt: skip
+    edges = np.concatenate([edges, edges | 0x8000]).astype(np.uint16)
+    grid = np.meshgrid(edges, edges)
+    drawn = rng.integers(0, 1 << 16, (3, 20_000)).astype(np.uint16)
+    near = (drawn[0] ^ np.uint16(0x8000)) + rng.integers(-40, 41, 20_000).astype(np.uint16)
+    a = np.concatenate([grid[0].ravel(), drawn[0], drawn[1]])
+    b = np.concatenate([grid[1].ravel(), near, drawn[2]])
+    right = operation(op).allowed(signature, [a, b]).nearest
+    fast, slow = judge_of(signature), SetJudge(signature)
+    assert narrow.narrow(op, fmt).doubtful(a, b, right).sum() == 0
+    assert fast.judge([a, b], right) == slow.judge([a, b], right)
+    for change in (np.uint16(1), np.uint16(0x8000)):
+        wrong = right.copy()
+        places = rng.integers(0, len(a), 20)
+        wrong[places] ^= change
+        found = narrow.narrow(op, fmt).doubtful(a, b, wrong)
+        assert found.sum() > 10
+        assert fast.judge([a, b], wrong, worst=False) == slow.judge([a, b], wrong, worst=False)
+        assert fast.judge([a, b], wrong).worst[0].distance == slow.judge([a, b], wrong).worst[0].distance

@@ -18,7 +18,7 @@ import numpy as np
 from halfulp.certify import tables
 from halfulp.certify.sweep.part import BINS, KEPT, Array, Assessment, Extreme, Part, part_of
 from halfulp.oracle import codes, functions, hardware
-from halfulp.oracle.bulk import TARGETS, BulkJudge, Limits, Pieces, Summary
+from halfulp.oracle.bulk import TARGETS, BulkJudge, Limits, Pieces, Summary, narrow
 from halfulp.oracle.bulk.kernel import Word
 from halfulp.oracle.bulk.quotients import PIECE, quotients
 from halfulp.oracle.formats import FORMATS, Bits, Format
@@ -281,6 +281,33 @@ def _part_of_quotients(block: Sequence[Bits], error: Array, at: Array, columns: 
     )
 
 
+class NarrowJudge(SetJudge):
+    """Arithmetic of f16 and bf16: what is correctly rounded is allowed; pieces that hold anything else go by sets."""
+
+    def __init__(self, signature: Signature) -> None:
+        super().__init__(signature)
+        self.check = narrow.narrow(signature.op, signature.args[0])
+
+    def judge(self, columns: Sequence[Bits], got: Bits, *, worst: bool = True) -> Part:
+        a, b = columns
+        doubtful = self.check.doubtful(a, b, got) > 0
+        total = Part()
+        edges = [0, *(np.flatnonzero(np.diff(doubtful)) + 1).tolist(), len(doubtful)]
+        for first, end in pairwise(edges):
+            rows = slice(first * narrow.PIECE, end * narrow.PIECE)
+            block = [column[rows] for column in columns]
+            total.add(super().judge(block, got[rows], worst=worst) if doubtful[first] else _part_of_right(block))
+        return total
+
+
+def _part_of_right(block: Sequence[Bits]) -> Part:
+    """Results that are all correctly rounded, where nothing else is right."""
+    n = len(block[0])
+    part = Part(inputs=n, claimed=n, allowed=n, histogram=[n, *[0] * BINS], max_distance=0)
+    part.max_argument = tuple(int(column[0]) for column in block)
+    return part
+
+
 # By enclosures.
 
 
@@ -528,4 +555,6 @@ def judge_of(signature: Signature) -> Judge:
         return FunctionJudge(signature)
     if signature.op == "fdiv" and signature.args[0] == "f32":
         return QuotientJudge(signature)
+    if signature.op in narrow.OPERATIONS and signature.args[0] in narrow.FORMATS:
+        return NarrowJudge(signature)
     return SetJudge(signature)
