@@ -167,6 +167,18 @@ def _functions(table: Table, records: Sequence[Record]) -> str:
     return FUNCTIONS + table(("function", "bound", *COUNTS, *MAXIMA, "results by steps", "digest"), rows)
 
 
+def _log1pf() -> str:
+    """The one input on which glibc's log1pf is off by more than 1 ulp."""
+    record = _load("sweep-log1p-numpy")
+    first, second = record["worst"][:2]
+    return (
+        f"\nThe same sweep of numpy ({record['device']}), whose log1p in f32 is that of the C library, finds the one "
+        f"input on which that is off by more than 1 ulp: {first['fractional_error']} at `{first['argument']}`; the next "
+        f"has {second['fractional_error']}. Its result is {first['distance']} step from the correctly rounded one, which "
+        f"is what the bound counts (reading:1): {record['forbidden']} forbidden.\n"
+    )
+
+
 def _function_speed(table: Table, records: Sequence[Record]) -> str:
     """The judge beside the target, and beside other sources."""
     speed = _load("bulk-speed")
@@ -283,6 +295,7 @@ def results_page(table: Table, note: str) -> str:
         f"# Results\n\n{note}{HEAD}"
         + _casts(table)
         + _functions(table, functions)
+        + _log1pf()
         + _function_speed(table, functions)
         + _quotients(table)
         + _doubles(table)
