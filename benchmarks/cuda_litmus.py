@@ -14,6 +14,7 @@ showed the outcome is listed as such, with the instances that it had: of it, "ne
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,16 +45,16 @@ LEVEL = 3
 """Optimisation level of the assembler."""
 
 FAMILIES = (
-    *("two locations", "three locations", "release sequence", "failure order", "plain"),
+    *("two locations", "three locations", "release sequence", "failure order", "update", "plain"),
     *("coherence", "atomicity"),
 )
 UPDATES = ("MP-", "S-")
-"""Families of tests that are run, and beginnings of those of the family ``update``."""
+"""Families of tests that are run, in this order, and beginnings of the names of those of the family ``update``."""
 
 MEASURED = 1 << 24
 """Instances from which the rate of a mutant is taken, once it has been seen."""
 
-PATIENCE = {"order": 1 << 31, "scope": 1 << 27, "other": 1 << 27}
+PATIENCE = {"order": 1 << 30, "scope": 1 << 27, "other": 1 << 27}
 """Instances after which a mutant that was not seen is given up, by its kind."""
 
 LAUNCHES = 16
@@ -127,9 +128,8 @@ def chosen(names: Sequence[str], dtype: str) -> list[Test]:
     tests = [test for test in catalogue(dtype) if test.verdict is Verdict.FORBIDDEN and len(test.program.threads) > 1]
     if names:
         return [test for test in tests if any(test.name.startswith(name) for name in names)]
-    return [
-        test for test in tests if test.family in FAMILIES or (test.family == "update" and test.name.startswith(UPDATES))
-    ]
+    kept = [test for test in tests if test.family != "update" or test.name.startswith(UPDATES)]
+    return [test for family in FAMILIES for test in kept if test.family == family]
 
 
 def weak_count(histogram: Mapping[Outcome, int], weak: Outcome) -> int:
@@ -188,7 +188,7 @@ class Hunt:
             "measured": self.measured,
             "seconds_to_first": self.first,
             "instances": self.instances,
-            "settings": [str(knobs) for knobs in self.settings],
+            "settings": [str(knobs) for knobs in self.settings] if self.first is not None else [],
         }
 
 
@@ -274,6 +274,12 @@ def table(record: Mapping[str, Any]) -> Iterator[str]:
             yield f"    {mutant['kind']}: {mutant['change']:<44} {shown} ({mutant['instances']:.1e} instances)"
     for name, count in record["summary"].items():
         yield f"{name.replace('_', ' ')}: {count}"
+    for row in record.get("contests", ()):
+        yield f"{row['kind']} on {row['dtype']}: {row['operations']:,} operations, {row['verdict']}"
+    for row in record.get("suspects", ()):
+        yield f"{row['suspect']:<28} {row['means']} {row['clause']:<12} {row['where'] or '-'} ({row['seconds']:.2f} s)"
+    if record.get("not_run"):
+        yield f"not run: {', '.join(record['not_run'])}"
 
 
 def summary(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -296,53 +302,83 @@ def summary(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("tests", nargs="*", help="beginnings of names; by default the families of the documentation")
-    parser.add_argument("--out", type=Path, help="write the record there, as JSON")
-    parser.add_argument("--instances", type=float, default=1e9, help="of each conforming test (default: 1e9)")
-    parser.add_argument("--seconds", type=float, default=150, help="tests not begun by then are named, not run")
-    parser.add_argument("--dtype", default="u32", help="of the locations (default: u32)")
-    parser.add_argument("--suspects", action="store_true", help="with the detection table of all suspects")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    start = time.perf_counter()
+SUSPECTS_TAKE = 40.0
+"""Seconds that are kept for the detection table of suspects."""
+
+
+class Record:
+    """What is known so far, written to a file whenever something is added."""
+
+    def __init__(self, path: Path | None, **heads: Any) -> None:
+        self.path = path
+        self.start = time.perf_counter()
+        self.tests: list[dict[str, Any]] = []
+        self.data: dict[str, Any] = dict(heads)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    def write(self) -> None:
+        self.data |= {"summary": summary(self.tests), "seconds": round(self.seconds, 2), "tests": self.tests}
+        if self.path:
+            write_json(self.path, self.data)
+
+
+def measure(record: Record, arguments: argparse.Namespace) -> None:
+    """Contests, tests and suspects, in this order, as far as the time allows; what is left out is named."""
     tests = chosen(arguments.tests, arguments.dtype)
+    record.data["not_run"] = [test.name for test in tests]
+    record.data["contests"] = list(run_contests(256))
     wanted: dict[AccessesOf, list[Program]] = {Accesses: [test.program for test in tests]}
     for test in tests:
         for mutant in mutants(test.program):
             wanted.setdefault(mutant.accesses, []).append(mutant.program)
     for lowering, programs in wanted.items():
         Shelf.of(lowering).prepare(programs, LEVEL)
-    compiled = time.perf_counter() - start
-    rows: list[dict[str, Any]] = []
+    record.data["compilation"] = round(record.seconds, 2)
+    until = arguments.seconds - (SUSPECTS_TAKE if arguments.suspects else 0)
     for test in tests:
-        if time.perf_counter() - start > arguments.seconds:
+        if record.seconds > until:
             break
-        rows.append(run_test(test, int(arguments.instances), arguments.seed))
-        print(f"{time.perf_counter() - start:6.1f} s  {test.name}", file=sys.stderr, flush=True)
-    record = {
-        "device": device().name,
-        "driver": device().driver,
-        "nvrtc": nvrtc_version(),
-        "dtype": arguments.dtype,
-        "summary": summary(rows),
-        "not_run": [test.name for test in tests[len(rows) :]],
-        "contests": list(run_contests(256)),
-        "suspects": [asdict(row) for row in detection_table(device=True)] if arguments.suspects else [],
-        "seconds": {"compilation": round(compiled, 2), "all": round(time.perf_counter() - start, 2)},
-        "tests": rows,
-    }
-    print("\n".join(table(record)))
-    for row in record["contests"]:
-        print(f"{row['kind']} on {row['dtype']}: {row['operations']:,} operations, {row['verdict']}")
-    for row in record["suspects"]:
-        print(f"{row['suspect']:<28} {row['means']} {row['clause']:<12} {row['where'] or '-'} ({row['seconds']:.2f} s)")
-    if arguments.out:
-        write_json(arguments.out, record)
-    wrong = record["summary"]["forbidden"] or any(row["verdict"] != "allowed" for row in record["contests"])
-    return 1 if wrong else 0
+        record.tests.append(run_test(test, int(arguments.instances), arguments.seed))
+        record.data["not_run"].remove(test.name)
+        record.write()
+        print(f"{record.seconds:6.1f} s  {test.name}", file=sys.stderr, flush=True)
+    if arguments.suspects:
+        record.data["suspects"] = []
+        for row in detection_table(device=True):
+            record.data["suspects"].append({**asdict(row), "right": row.right})
+            record.write()
+            if record.seconds > arguments.seconds:
+                break
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("tests", nargs="*", help="beginnings of names; by default the families of the documentation")
+    parser.add_argument("--out", type=Path, help="write the record there, as JSON")
+    parser.add_argument("--instances", type=float, default=1e9, help="of each conforming test (default: 1e9)")
+    parser.add_argument("--seconds", type=float, default=150, help="what is not begun by then is left out, and named")
+    parser.add_argument("--dtype", default="u32", help="of the locations (default: u32)")
+    parser.add_argument("--suspects", action="store_true", help="with the detection table of all suspects")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    heads = {"device": device().name, "driver": device().driver, "nvrtc": nvrtc_version(), "dtype": arguments.dtype}
+    record = Record(arguments.out, **heads)
+    try:
+        measure(record, arguments)
+    except KeyboardInterrupt:
+        record.data["interrupted"] = True
+    record.write()
+    print("\n".join(table(record.data)), flush=True)
+    data = record.data
+    wrong = data["summary"]["forbidden"] or any(row["verdict"] != "allowed" for row in data.get("contests", ()))
+    right = all(row["right"] for row in data.get("suspects", ()))
+    return 1 if wrong or not right or data["not_run"] or "interrupted" in data else 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    status = main()
+    # The driver takes back with the process what would take long to give back piece by piece.
+    os._exit(status)

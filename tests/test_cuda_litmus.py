@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -152,6 +154,18 @@ def test_the_suite_for_runs_has_all_kinds_of_programs() -> None:
     assert any(name.startswith("value-cas") for name in names)
     assert any(name.startswith("lost-update") for name in names)
     assert any(name.startswith("MP-cas-failure") for name in names)
+
+
+def test_the_table_of_suspects_is_current() -> None:
+    root = Path(__file__).resolve().parent.parent
+    page = (root / "docs" / "how-to" / "litmus-on-a-gpu.md").read_text(encoding="utf-8")
+    record = json.loads((root / "docs" / "results" / "litmus-h200.json").read_text(encoding="utf-8"))
+    ran = {row["suspect"]: row["where"] for row in record["suspects"] if row["means"] == "gpu"}
+    for name, suspect in CUDA_LITMUS_SUSPECTS.items():
+        clause = suspect.clause.removeprefix("intent:") or "nothing"
+        shown = "yes" if suspect.fault and suspect.ptx else "no"
+        where = f"`{ran[name].partition('+')[0]}`" if ran[name] else "no"
+        assert f"| `{name}` | {suspect.summary} | {clause} | {shown} | {where} |" in page.splitlines()
 
 
 def test_unknown_suspects_are_named() -> None:
@@ -442,6 +456,11 @@ def test_histograms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     lost[0] = 1
     with pytest.raises(NotOffered, match="different outcomes"):
         kernel_.histogram()
+
+
+def test_settings_are_shown_briefly() -> None:
+    assert str(Knobs()) == "defaults"
+    assert str(Knobs(chunk=10, waits=(0, 800), rotate=True)) == "chunk=10 rotate=1 waits=0,800"
 
 
 def test_overlap_is_balanced_where_everything_is_common() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -38,6 +38,16 @@ class Knobs:
     before: int = 0
     stress_every: int = 0
     stress: int = 0
+
+    def __str__(self) -> str:
+        """What differs from the defaults: ``chunk=10 waits=0,800``."""
+        shown = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                text = ",".join(map(str, value)) if isinstance(value, tuple) else str(int(value))
+                shown.append(f"{field.name}={text}")
+        return " ".join(shown) or "defaults"
 
 
 PORTFOLIO: tuple[Knobs, ...] = (
