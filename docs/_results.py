@@ -173,9 +173,9 @@ def _log1pf() -> str:
     first, second = record["worst"][:2]
     return (
         f"\nThe same sweep of numpy ({record['device']}), whose log1p in f32 is that of the C library, finds the one "
-        f"input on which that is off by more than 1 ulp: {first['fractional_error']} at `{first['argument']}`; the next "
-        f"has {second['fractional_error']}. Its result is {first['distance']} step from the correctly rounded one, which "
-        f"is what the bound counts (reading:1): {record['forbidden']} forbidden.\n"
+        f"input on which that is off by more than 1 ulp: {first['fractional_error']} at `{first['argument']}`; the "
+        f"next has {second['fractional_error']}. Its result is {first['distance']} step from the correctly rounded "
+        f"one, which is what the bound counts (reading:1): {record['forbidden']} forbidden.\n"
     )
 
 
