@@ -2,14 +2,15 @@
 
     python benchmarks/gpu_records.py --out DIR
     python benchmarks/gpu_records.py --out DIR --only functions,casts --budget 180
-    python benchmarks/gpu_records.py --out DIR --litmus 'python benchmarks/cuda_litmus.py --out {out}'
+    python benchmarks/gpu_records.py --out DIR --limits certify=60,litmus=150
 
-Groups, in this order: ``certify`` (a certification at the default depth), ``functions`` (all f32 inputs of every
-function, judged on the device), ``casts`` (all f32 inputs of the casts to every narrower format and to every integer),
-``pairs`` (all 2^32 pairs of f16 and bf16, added, multiplied and divided), ``wide`` (a search in f64 with 10^9
-candidates for each function), ``litmus`` (a command of its own). A step that fails is named and does not stop the
-others. When the budget is spent, no further step is begun, and those left out are named. ``summary.json`` has the time
-of each step, and of each function the ratio of the judged sweep to the target's kernel alone.
+Groups, in this order: ``functions`` (all f32 inputs of every function, judged on the device), ``wide`` (a search in f64
+with 10^9 candidates for each function), ``casts`` (all f32 inputs of the casts to every narrower format and to every
+integer), ``pairs`` (all 2^32 pairs of f16 and bf16, added, multiplied and divided), ``certify`` (a certification at the
+default depth), ``detection`` (every CUDA suspect on trial), ``litmus`` (litmus tests and their mutants). A step that
+fails, or takes longer than its limit, is named and does not stop the others. When the budget is spent, no further step
+is begun, and those left out are named. ``summary.json`` is written after each group. It has the time of each step, and
+of each function the ratio of the judged sweep to the target's kernel alone.
 
 Exit status: 0 if every step was done and found nothing forbidden.
 """
@@ -19,12 +20,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
+import signal
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +42,21 @@ from halfulp.oracle.bulk import TARGETS
 from halfulp.oracle.formats import FORMATS
 from halfulp.oracle.ops import OPERATIONS, Accepted, Signature, signatures, typed
 
-GROUPS = ("certify", "functions", "casts", "pairs", "wide", "litmus")
+GROUPS = ("functions", "wide", "casts", "pairs", "certify", "detection", "litmus")
+
+LIMITS = {"certify": 180.0, "detection": 120.0, "litmus": 200.0}
+"""Seconds after which a step that is a process of its own is interrupted."""
+
+GRACE = 10.0
+"""Seconds that it then has to write what it knows."""
+
+LINES = 12
+"""Of what it says, at the end, that are shown."""
 
 CANDIDATES = 10**9
 """Of a search in f64."""
 
-SAMPLE = 20_000
+SAMPLE = 10_000
 """Inputs that are sampled and judged before a search in f64."""
 
 ALL = 1 << 32
@@ -58,7 +68,7 @@ class Options:
     backend: str
     executor: Executor
     processes: int
-    litmus: str | None
+    limits: Mapping[str, float]
 
 
 Step = Callable[[Options], dict[str, Any]]
@@ -120,37 +130,74 @@ def wide() -> Iterator[tuple[str, Step]]:
             yield signature.id, sweep_step(signature, domain, candidates=CANDIDATES)
 
 
-def certification() -> Iterator[tuple[str, Step]]:
-    def step(options: Options) -> dict[str, Any]:
-        report = options.out / "certify-cuda.json"
-        command = [sys.executable, "-m", "halfulp.certify.cli", "certify", "--backend", options.backend]
-        done = subprocess.run([*command, "--json", str(report)], capture_output=True, text=True, check=False)
-        print("\n".join(done.stdout.splitlines()[-12:]), flush=True)
-        if not report.exists():
-            raise RuntimeError(f"no report; status {done.returncode}: {done.stderr[-2000:]}")
-        return {"status": done.returncode, "good": done.returncode == 0}
+def command_step(record: str, command: Sequence[str], *, limit: str) -> Step:
+    """Something that runs as a process of its own, and is interrupted when its time is over.
 
-    yield "certify", step
+    Args:
+        record: the name of the file that it writes.
+        command: after the interpreter. ``{record}`` becomes the path of the record, ``{processes}`` their number,
+            ``{seconds}`` three quarters of the time that there is.
+        limit: the group whose limit counts.
+    """
+
+    def step(options: Options) -> dict[str, Any]:
+        seconds, path = options.limits[limit], options.out / record
+        words = {"record": path, "processes": options.processes, "seconds": int(0.75 * seconds)}
+        whole = [sys.executable, *(word.format(**words) for word in command)]
+        log = options.out / f"{path.stem}.txt"
+        with log.open("w", encoding="utf-8") as output:
+            running = subprocess.Popen(whole, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            in_time = _ends(running, seconds)
+        print("\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:]), flush=True)
+        said = {"status": running.returncode, "record": path.exists(), "good": in_time and running.returncode == 0}
+        return said if in_time else {**said, "failed": f"interrupted after {seconds:.0f} s"}
+
+    return step
+
+
+def _ends(running: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for a process; when the time is over, interrupt all of its group, and end it if that does not help."""
+    try:
+        running.wait(seconds)
+        return True
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGINT)
+    try:
+        running.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    return False
+
+
+HERE = Path(__file__).resolve().parent
+
+
+def certification() -> Iterator[tuple[str, Step]]:
+    options = ["--backend", "cuda", "-n", "{processes}", "--json", "{record}"]
+    yield (
+        "certify",
+        command_step("certify-cuda.json", ["-m", "halfulp.certify.cli", "certify", *options], limit="certify"),
+    )
+
+
+def detection() -> Iterator[tuple[str, Step]]:
+    command = [str(HERE / "cuda_detection.py"), "--json", "{record}"]
+    yield "detection", command_step("detection-cuda.json", command, limit="detection")
 
 
 def litmus() -> Iterator[tuple[str, Step]]:
-    def step(options: Options) -> dict[str, Any]:
-        if options.litmus is None:
-            raise RuntimeError("nothing was run: --litmus COMMAND says what measures litmus programs")
-        command = shlex.split(options.litmus.replace("{out}", str(options.out)))
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        print("\n".join((done.stdout + done.stderr).splitlines()[-12:]), flush=True)
-        return {"status": done.returncode, "good": done.returncode == 0}
-
-    yield "litmus", step
+    command = [str(HERE / "cuda_litmus.py"), "--suspects", "--seconds", "{seconds}", "--out", "{record}"]
+    yield "litmus", command_step("litmus-cuda.json", command, limit="litmus")
 
 
 STEPS: dict[str, Callable[[], Iterator[tuple[str, Step]]]] = {
-    "certify": certification,
     "functions": functions,
+    "wide": wide,
     "casts": casts,
     "pairs": pairs,
-    "wide": wide,
+    "certify": certification,
+    "detection": detection,
     "litmus": litmus,
 }
 
@@ -161,7 +208,7 @@ def prepare(executor: Executor) -> None:
         pass
 
 
-def run(given: argparse.Namespace, groups: list[str]) -> dict[str, Any]:
+def run(given: argparse.Namespace, groups: list[str], limits: Mapping[str, float]) -> dict[str, Any]:
     """All steps of some groups. Each group has processes of its own, so that one that dies costs its group alone."""
     began = time.monotonic()
     with engine.local_executor(given.processes) as (executor, _):
@@ -170,10 +217,11 @@ def run(given: argparse.Namespace, groups: list[str]) -> dict[str, Any]:
     print(f"tables: {seconds['tables']} s", flush=True)
     steps: dict[str, dict[str, Any]] = {}
     left_out: list[str] = []
+    summary: dict[str, Any] = {}
     for group in groups:
         start = time.monotonic()
         with engine.local_executor(given.processes) as (executor, at_once):
-            options = Options(given.out, given.backend, executor, at_once, given.litmus)
+            options = Options(given.out, given.backend, executor, at_once, limits)
             for name, step in STEPS[group]():
                 if time.monotonic() - began > given.budget:
                     left_out.append(name)
@@ -189,14 +237,16 @@ def run(given: argparse.Namespace, groups: list[str]) -> dict[str, Any]:
                 print(line(name, said), flush=True)
         seconds[group] = round(time.monotonic() - start, 2)
         print(f"{group}: {seconds[group]} s", flush=True)
-    return {
-        "schema": "halfulp-gpu-records-1",
-        "backend": given.backend,
-        "processes": given.processes,
-        "seconds": seconds,
-        "steps": steps,
-        "left_out": left_out,
-    }
+        summary = {
+            "schema": "halfulp-gpu-records-1",
+            "backend": given.backend,
+            "processes": given.processes,
+            "seconds": seconds,
+            "steps": steps,
+            "left_out": left_out,
+        }
+        write_json(given.out / "summary.json", summary)
+    return summary
 
 
 def line(name: str, said: dict[str, Any]) -> str:
@@ -216,6 +266,13 @@ def line(name: str, said: dict[str, Any]) -> str:
     return f"{name}: " + ", ".join(shown)
 
 
+def _split(text: str) -> tuple[str, str]:
+    name, _, seconds = text.partition("=")
+    if name not in LIMITS:
+        raise ValueError(name)
+    return name, seconds
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True, type=Path, help="the folder for the records")
@@ -223,15 +280,20 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(GROUPS), help="groups, separated by commas")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no further step is begun")
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--litmus", metavar="COMMAND", help="what measures litmus programs; {out} is the folder")
+    parser.add_argument(
+        "--limits", default="", help="seconds of certify, detection and litmus, as certify=60,litmus=150"
+    )
     given = parser.parse_args()
     groups = given.only.split(",")
     unknown = [group for group in groups if group not in GROUPS]
     if unknown:
         parser.error(f"--only {unknown[0]}: groups are {', '.join(GROUPS)}")
     given.out.mkdir(parents=True, exist_ok=True)
-    summary = run(given, groups)
-    write_json(given.out / "summary.json", summary)
+    try:
+        limits = LIMITS | {name: float(seconds) for name, seconds in map(_split, filter(None, given.limits.split(",")))}
+    except ValueError:
+        parser.error(f"--limits {given.limits}: write NAME=SECONDS, separated by commas")
+    summary = run(given, groups, limits)
     print(json.dumps(summary["seconds"]))
     if summary["left_out"]:
         print(f"left out, since the budget was spent: {', '.join(summary['left_out'])}")

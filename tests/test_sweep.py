@@ -725,6 +725,16 @@ def test_a_step_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch:
     assert summary["steps"]["bad"]["failed"] == "RuntimeError: out of luck"
     assert summary["steps"]["good"]["good"]
     jsonschema.validate(json.loads((tmp_path / "sweep-cuda-erfc-f16.json").read_text("utf-8")), schema("sweep-record"))
+    sleeper = program.command_step("slow.json", ["-c", "import time; time.sleep(60)"], limit="litmus")
+    writer = program.command_step("quick.json", ["-c", "open(r'{record}', 'w').close()"], limit="litmus")
+    monkeypatch.setitem(program.STEPS, "litmus", lambda: iter([("slow", sleeper), ("quick", writer)]))
+    monkeypatch.setattr(sys, "argv", [*command, "--only", "litmus", "--limits", "litmus=1.5"])
+    assert program.main() == 1
+    steps = json.loads((tmp_path / "summary.json").read_text("utf-8"))["steps"]
+    assert (steps["slow"]["failed"], steps["slow"]["record"]) == ("interrupted after 2 s", False)
+    assert steps["slow"]["seconds"] < 20
+    assert steps["quick"]["good"]
+    assert steps["quick"]["record"]
     monkeypatch.setattr(sys, "argv", [*command, "--budget", "-1"])
     assert program.main() == 1
     assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["left_out"] == ["bad", "good"]

@@ -33,6 +33,9 @@ Digest = tuple[int, int]
 
 NONE: Digest = (0, 0)
 
+BLOCK = 1 << 14
+"""Elements that are folded at once, so that they stay in a cache."""
+
 
 def _constants() -> tuple[tuple[int, int, int], ...]:
     """A, B and the multiplier of folding, for both sums: words of the SHA-256 of a name, so that nobody chose them."""
@@ -67,12 +70,18 @@ def digest_of(signature: Signature, columns: Sequence[Bits], got: Bits) -> Diges
         got: (n,) results, in the storage dtype of their format.
     """
     result = [signature.result_format]
-    folded = max(_size(signature.formats), _size(result)) > 4
-    sums: list[Digest] = []
-    for _, _, multiplier in CONSTANTS if folded else CONSTANTS[:1]:
-        x = word_of(signature.formats, columns, multiplier)
-        sums.append(_sums(x, word_of(result, [got], multiplier)))
-    return sums[0][0], sums[-1][1]
+    if max(_size(signature.formats), _size(result)) <= 4:
+        return _sums(word_of(signature.formats, columns, 0), word_of(result, [got], 0))
+    total = NONE
+    for start in range(0, len(got), BLOCK):
+        rows = slice(start, start + BLOCK)
+        block = [column[rows] for column in columns]
+        first, second = (
+            _sums(word_of(signature.formats, block, multiplier), word_of(result, [got[rows]], multiplier))
+            for _, _, multiplier in CONSTANTS
+        )
+        total = add(total, (first[0], second[1]))
+    return total
 
 
 def _size(formats: Sequence[Format]) -> int:
