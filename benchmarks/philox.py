@@ -1,17 +1,20 @@
 """Words per second of the random bits: the oracle and the CPU backend, which have to agree on every one of them.
 
-python benchmarks/philox.py [--words 100000000]
+python benchmarks/philox.py [--words 100000000] [--json docs/results/philox.json]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 import numpy as np
 
 from halfulp.adapters.protocol import Options
 from halfulp.backends.cpu.adapter import CpuAdapter
+from halfulp.certify.device import cpu_class
+from halfulp.certify.report import write_json
 from halfulp.oracle import random
 from halfulp.oracle.ops import OPERATIONS, Signature
 
@@ -24,7 +27,9 @@ FIRST = (1 << 34) - (1 << 22)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--words", type=int, default=100_000_000)
-    words = parser.parse_args().words
+    parser.add_argument("--json", type=Path, help="write the record to this file")
+    options = parser.parse_args()
+    words = options.words
     kernel = OPERATIONS["random_bits"].kernel(Signature("random_bits", ("u64", "u64"), "u32"))
     (program,) = CpuAdapter().compile([kernel], Options(3))
     if not callable(program):
@@ -47,6 +52,12 @@ def main() -> int:
     for name, time_of in seconds.items():
         print(f"{name:<12} {words / time_of / 1e6:6.0f} million words/s/core")
     print(f"{different} of {words} words differ")
+    if options.json:
+        rates = {name: round(words / time_of / 1e6) for name, time_of in seconds.items()}
+        write_json(
+            options.json,
+            {"words": words, "different": different, "million_words_per_second_per_core": rates, "cpu": cpu_class()},
+        )
     return int(different > 0)
 
 

@@ -90,6 +90,11 @@ the slow path: they hold Arb's value of 80 bits, and decide as the slow path doe
 
 """
 
+PHILOX = """
+## Random bits
+
+"""
+
 DASK = """
 ## A worker that dies
 
@@ -263,6 +268,16 @@ def _agreement(table: Table) -> str:
     return AGREEMENT + table((*heads, "bulk inputs", "enclosures", "undecided", "disagreements"), rows)
 
 
+def _philox() -> str:
+    record = _load("philox")
+    rates = record["million_words_per_second_per_core"]
+    return (
+        f"{PHILOX}`benchmarks/philox.py` compares {record['words']:,} words of Philox4x32-10 between oracle and CPU "
+        f"backend, across the carry of the counter's first word: {record['different']} differ. Millions of words a "
+        f"second and core: {', '.join(f'{name} {rate}' for name, rate in rates.items())}.\n"
+    )
+
+
 def _dask() -> str:
     record = _load("dask-worker-killed")
     same = "the same as" if record["record_as_from_local_processes"] else "another one than"
@@ -300,6 +315,7 @@ def results_page(table: Table, note: str) -> str:
         + _quotients(table)
         + _doubles(table)
         + _agreement(table)
+        + _philox()
         + _dask()
         + "\n## Every input of the short formats\n\n"
         f"All pairs of 8-bit codes for every operation, all codes of f16 and bf16 for every unary operation, all casts "
