@@ -27,7 +27,10 @@ def files_of_the_package() -> set[str]:
         found |= {
             f"halfulp/{path.relative_to(ROOT)}"
             for path in (ROOT / folder).rglob("*")
-            if path.suffix in DATA and "__pycache__" not in path.parts
+            # The vectors are an archive of their own, and the generator is in the wheel.
+            if path.suffix in DATA
+            and "__pycache__" not in path.parts
+            and not path.is_relative_to(ROOT / "vectors/data")
         }
     return found
 

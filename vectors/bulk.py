@@ -26,6 +26,7 @@ import numpy as np
 
 from halfulp.oracle.formats import format_of
 from halfulp.vectors.files import Case, Content, cases_of
+from halfulp.vectors.flags import in_order
 
 KINDS = ("operation", "function")
 """Kinds that have this form."""
@@ -131,5 +132,6 @@ def cases(raw: bytes) -> Iterator[Case]:
             }
         for field, names in (("flags", header["flags"]), ("kills", header["suspects"])):
             mask = int(found[field][at])
-            case[field] = [name for place, name in enumerate(names) if mask >> place & 1]
+            listed = [name for place, name in enumerate(names) if mask >> place & 1]
+            case[field] = in_order(set(listed)) if field == "flags" else listed
         yield case

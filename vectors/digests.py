@@ -21,7 +21,7 @@ from halfulp.oracle.ops.record import Signature
 from halfulp.vectors import slow
 from halfulp.vectors.files import Case, Content, Group, Settings, content
 from halfulp.vectors.identity import asked, identity
-from halfulp.vectors.operations import operation_fields
+from halfulp.vectors.operations import operation_fields, storage_casts
 from halfulp.vectors.ranges import nan_spans
 from halfulp.vectors.sources import kept_digests
 
@@ -41,7 +41,7 @@ CARRY_BITS = ("bitcast", "select")
 def short_signatures() -> tuple[Signature, ...]:
     """Operations with at most 2^16 tuples of operands, each of which has a single right result."""
     found = []
-    for signature in signatures():
+    for signature in (*signatures(), *storage_casts()):
         formats = signature.formats
         if prod(fmt.code_count for fmt in formats) <= 1 << 16 and not OPERATIONS[signature.op].costly(signature):
             with np.errstate(all="ignore"):

@@ -20,7 +20,6 @@ FLAGS: dict[str, str] = {
     "hard_to_round": "The exact value is within 2^-24 ulp of half way: more precision is needed than is usual.",
     "known_worst": "An input at which some library is at its worst, or next to which implementations change method.",
     "public_report": "Reduced from a public bug report.",
-    "drawn": "Drawn at random, as a control.",
     "multiple_outputs": "Several outputs that one choice has to explain together.",
     "mutant": "The weak outcome distinguishes memory models that differ from the language in one axiom.",
     "racy": "Two plain accesses race: nothing is claimed of any outcome.",

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from halfulp.vectors import bulk, flat
+from halfulp.vectors import bulk, flat, sources
 from halfulp.vectors.catalogue import files, matching
-from halfulp.vectors.files import Content, Settings, VectorFileError, cases_of, staged, text_of
+from halfulp.vectors.files import Content, Settings, VectorFileError, cases_of, read, staged, text_of
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of files done, of all, and the name of the next one."""
@@ -129,8 +129,30 @@ def refuse_lost(known: Mapping[str, Iterable[str]], ids: Mapping[str, Iterable[s
         if lost:
             raise VectorFileError(
                 f"{name}: {len(lost)} cases that {IDS} lists are not among the new ones ({', '.join(lost[:3])}); files "
-                "are append-only, so add their inputs to vectors/sources/kept.json and generate again"
+                "are append-only. `halfulp vectors generate --keep` adds what they ask to vectors/sources/kept.json: "
+                "then generate again, and commit that file too"
             )
+
+
+def keep_lost(out: Path, globs: Iterable[str] = ()) -> int:
+    """Add to ``sources/kept.json`` what this generator would no longer ask, of the files that are in a folder.
+
+    Returns:
+        how many cases that were. The next run of the generator asks them.
+    """
+    found = 0
+    kept = {name: list(asked) for name, asked in sources.kept().items()}
+    for name in matching(globs, files()):
+        path = out / f"{name}.json"
+        if path.exists():
+            fresh = {case["id"] for case in cases_of(files()[name](Settings()))}
+            for case in cases_of(read(path)):
+                if case["id"] not in fresh:
+                    kept.setdefault(name, []).append(sources.asked_by(name, case))
+                    found += 1
+    if found:
+        sources.write_kept(kept)
+    return found
 
 
 # Digests and the archive.

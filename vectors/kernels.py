@@ -25,7 +25,7 @@ from halfulp.vectors.flags import in_order
 from halfulp.vectors.identity import canonical, kernel_id, texts
 from halfulp.vectors.ranges import Row, integers, rows
 from halfulp.vectors.select import Pool
-from halfulp.vectors.sources import Found, kept, kernel_reports, known_programs
+from halfulp.vectors.sources import Found, kept_inputs, kernel_reports, known_programs
 
 DRAWN = 2048
 SMALL = 16
@@ -166,7 +166,6 @@ def _columns(program: Program, settings: Settings) -> tuple[list[Bits], int]:
     kernel = program.kernel
     formats = [format_of(type_.dtype) for type_ in kernel.input_types]
     forced = dict.fromkeys(found.inputs for found in program.found)
-    forced |= dict.fromkeys(tuple(int(text, 16) for text in inputs) for inputs in kept().get(program.path, ()))
     parts = [[as_bits(fmt, [row[place] for row in forced]) for place, fmt in enumerate(formats)]]
     names = {fmt.name for fmt in formats}
     if len(formats) == 3 and len(names) == 1 and formats[0].is_float:
@@ -218,11 +217,7 @@ def _by_suspect(record: Suspect, kernel: Kernel, columns: Sequence[Bits]) -> Seq
     with np.errstate(all="ignore"):
         if record.kernel_rule is not None:
             return record.kernel_rule(kernel, columns)
-        if (
-            record.rule is None
-            or record.name in select.MACHINE_MADE
-            or not any(map(record.applies, _signatures(kernel)))
-        ):
+        if record.rule is None or not any(map(record.applies, _signatures(kernel))):
             return None
         return evaluate(kernel, columns, record.override)
 
@@ -281,15 +276,15 @@ def alternatives(kernel: Kernel, columns: Sequence[Bits], separate: Sequence[Row
     return outcomes.joined(formats, separate, kept_together)
 
 
-def _cases(program: Program, found: Pool, sets: Sequence[AllowedSet], chosen: Sequence[int]) -> Iterator[Case]:
+def _cases(program: Program, found: Pool, sets: Sequence[AllowedSet]) -> Iterator[Case]:
     kernel = program.kernel
     names = [type_.dtype for type_ in kernel.input_types]
     formats = [format_of(type_.dtype) for type_ in kernel.output_types]
     stories = {story.inputs: story for story in program.found}
-    columns = [column[list(chosen)] for column in found.columns]
-    answers_of = [rows(allowed.take(list(chosen))) for allowed in sets]
-    values = list(zip(*map(integers, columns), strict=True)) if columns else [()] * len(chosen)
-    for at, position in enumerate(chosen):
+    columns = found.columns
+    answers_of = [rows(allowed) for allowed in sets]
+    values = list(zip(*map(integers, columns), strict=True)) if columns else [()] * len(found)
+    for at in range(len(found)):
         separate = [one[at] for one in answers_of]
         assert all(one is not None for one in separate)
         some = [one for one in separate if one is not None]
@@ -305,7 +300,7 @@ def _cases(program: Program, found: Pool, sets: Sequence[AllowedSet], chosen: Se
             "nearest": [fmt.hex(one.nearest) for fmt, one in zip(formats, some, strict=True)],
             "alternatives": outcomes.as_fields(formats, right),
             "flags": in_order(flags | ({story.flag} if story else set())),
-            "kills": sorted(name for name, mask in found.kills.items() if mask[position]),
+            "kills": sorted(name for name, mask in found.kills.items() if mask[at]),
         }
         yield case | ({"source": story.source, "note": story.note} if story else {})
 
@@ -316,8 +311,14 @@ def generate(program: Program, settings: Settings) -> Content:
     with use(SlowPath()):
         columns, forced = _columns(program, settings) if kernel.input_types else ([], 1)
         found, sets = pool(kernel, columns, forced)
-        chosen = select.select(found, max(SMALL, settings.size))
-        cases = list(_cases(program, found, sets, chosen))
+        positions = select.select(found, max(SMALL, settings.size) + forced)
+        if columns:
+            inputs = list(zip(*(integers(column[positions]) for column in found.columns), strict=True))
+            inputs = sorted({*inputs, *kept_inputs(program.path)})
+            formats_of = [format_of(type_.dtype) for type_ in kernel.input_types]
+            columns = [as_bits(fmt, [row[place] for row in inputs]) for place, fmt in enumerate(formats_of)]
+            found, sets = pool(kernel, columns, 0)
+        cases = list(_cases(program, found, sets))
     clauses = (program.clause,) if program.clause else ()
     formats = {type_.dtype for type_ in (*kernel.input_types, *kernel.output_types)}
     formats |= {value.dtype for value in kernel.values if isinstance(value, Apply)}

@@ -25,7 +25,7 @@ from halfulp.vectors.flags import in_order
 from halfulp.vectors.identity import operation_id, texts
 from halfulp.vectors.ranges import Row, integers, nan_spans, rows
 from halfulp.vectors.select import Pool
-from halfulp.vectors.sources import Found, found_inputs
+from halfulp.vectors.sources import Found, found_inputs, kept_inputs, reported, reports_on
 
 DRAWN = 1024
 DRAWN_COSTLY = 64
@@ -103,7 +103,7 @@ def is_exact_conversion(signature: Signature) -> bool:
 
 def is_offered(signature: Signature) -> bool:
     """Whether an operation has a file of cases: something is required of some operands, and no digest says it all."""
-    if is_exact_conversion(signature) and signature.formats[0].width <= 16:
+    if is_exact_conversion(signature) and signature.formats[0].width <= 16 and not any(reports_on(signature)):
         return False
     record = OPERATIONS[signature.op]
     with np.errstate(all="ignore"):
@@ -125,7 +125,8 @@ def storage_casts() -> Iterator[Signature]:
 def offered() -> tuple[Signature, ...]:
     """The operations that have a file, in the order of their paths."""
     with use(SlowPath()):
-        found = [s for s in (*signatures(), *storage_casts()) if is_offered(s)]
+        asked = dict.fromkeys((*signatures(), *storage_casts(), *reported()))
+        found = [signature for signature in asked if is_offered(signature)]
     return tuple(sorted(found, key=path_of))
 
 
@@ -220,7 +221,7 @@ def _twin(signature: Signature) -> Signature | None:
 def candidates(signature: Signature, settings: Settings) -> tuple[list[Bits], int]:
     """Operands in question, and how many of the first are taken in any case."""
     record = OPERATIONS[signature.op]
-    forced = {found.inputs: None for found in found_inputs(signature, path_of(signature))}
+    forced = {found.inputs: None for found in found_inputs(signature)}
     lead = [as_bits(fmt, [row[place] for row in forced]) for place, fmt in enumerate(signature.formats)]
     critical = [np.ascontiguousarray(column) for column in record.critical(signature)]
     small = DRAWN_COSTLY if record.costly(signature) else DRAWN
@@ -250,7 +251,7 @@ def _chosen(signature: Signature, settings: Settings) -> tuple[tuple[int, ...], 
     columns, forced = candidates(signature, settings)
     for search in range(SEARCHES + 1):
         found, _ = select.pool(signature, columns, forced)
-        positions = select.select(found, wanted(signature, settings))
+        positions = select.select(found, wanted(signature, settings) + forced)
         left = select.alive(found)
         # In a format of one significant bit, say, ties to even are ties away: a suspect may be right there.
         if not left or {*signature.args, signature.result} & set(STORAGE_ONLY):
@@ -271,7 +272,7 @@ def cases_of(signature: Signature, settings: Settings) -> tuple[Pool, AllowedSet
     twin = _twin(signature)
     if twin is not None and twin in offered():
         asked |= dict.fromkeys(_chosen(twin, settings))
-    inputs = sorted(asked)
+    inputs = sorted(asked | dict.fromkeys(kept_inputs(path_of(signature))))
     if {*signature.args, signature.result} & set(STORAGE_ONLY):
         # No text says what a saturating cast makes of a NaN, a sign or a zero that its target lacks.
         inputs = [row for row in inputs if slow.expected(signature, row) is not None]
@@ -289,7 +290,7 @@ def _cases(signature: Signature, settings: Settings) -> Iterator[tuple[tuple[str
     flags = value_flags(signature, found.columns, allowed.nearest)
     values = list(zip(*map(integers, found.columns), strict=True))
     stories: dict[tuple[int, ...], list[Found]] = {}
-    for story in found_inputs(signature, path_of(signature)):
+    for story in found_inputs(signature):
         stories.setdefault(story.inputs, []).append(story)
     nans = set(nan_spans(signature.result_format)) if signature.result_format.is_float else set()
     for at, row in enumerate(rows(allowed)):

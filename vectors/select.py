@@ -28,15 +28,6 @@ KILLERS = 2
 PER_CLASS = 1
 """Cases for each class of operands and result."""
 
-MACHINE_MADE = frozenset(
-    ("log1p_of_rounded_sum", "log1p_in_short_format", "erfc_by_one_minus_erf", "lgamma_is_logarithm_near_zero")
-)
-"""Suspects that ask the machine for a logarithm or an error function in f64: last bits differ between machines."""
-
-MARGIN = 2
-"""In f64 a case counts against those only where results up to this many steps beside theirs are wrong too. In shorter
-formats the bits that differ are rounded away."""
-
 
 @dataclass
 class Pool:
@@ -87,16 +78,7 @@ def killed(suspect: Suspect, signature: Signature, columns: Sequence[Bits], allo
     """Where a suspect's result is forbidden."""
     wrong = suspect.override(signature, columns)
     assert wrong is not None
-    found = np.asarray(allowed.judge(wrong) == Verdict.FORBIDDEN)
-    fmt = signature.result_format
-    for step in range(1, MARGIN + 1) if suspect.name in MACHINE_MADE and fmt.width == 64 else ():
-        low, high = codes.ordinal_span(fmt)
-        number = ~codes.is_nan(fmt, wrong)
-        at = codes.ordinal(fmt, wrong)
-        for moved in (at + step, at - step):
-            beside = codes.from_ordinal(fmt, np.clip(moved, low, high))
-            found &= ~number | (allowed.judge(beside) == Verdict.FORBIDDEN)
-    return found
+    return np.asarray(allowed.judge(wrong) == Verdict.FORBIDDEN)
 
 
 def distinct(columns: Sequence[Bits]) -> np.ndarray[Any, np.dtype[np.intp]]:

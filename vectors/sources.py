@@ -14,6 +14,10 @@ from halfulp.oracle.ops.record import Attrs, Signature
 FOLDER = Path(__file__).resolve().parent / "sources"
 
 
+class LostError(ValueError):
+    """A case would vanish and cannot be kept. The message says what to restore."""
+
+
 @dataclass(frozen=True)
 class Found:
     """Inputs with their story.
@@ -49,9 +53,32 @@ def _worst() -> Mapping[str, Any]:
 
 @cache
 def kept() -> Mapping[str, Any]:
-    """Inputs of cases that the generator once chose and would no longer choose: files are append-only."""
+    """What cases ask that the generator once chose and would no longer choose: files are append-only.
+
+    For each file a list: of inputs, or of programs where it is about typing.
+    """
     found: Mapping[str, Any] = _load("kept.json")["files"]
     return found
+
+
+def asked_by(file: str, case: Mapping[str, Any]) -> Any:
+    """What `kept` holds of a case.
+
+    Raises:
+        LostError: cases of this kind cannot be kept that way.
+    """
+    for field in ("inputs", "program"):
+        if field in case and "outputs" not in case and "racy" not in case:
+            return case[field]
+    raise LostError(f"{file}: cases of this kind are made from the records alone; restore what {case['id']} came from")
+
+
+def write_kept(files: Mapping[str, Any]) -> None:
+    """Write ``sources/kept.json``, and use it from now on."""
+    entries = ",\n".join(f"{json.dumps(name)}: {json.dumps(files[name])}" for name in sorted(files))
+    note = json.dumps(_load("kept.json")["note"])
+    (FOLDER / "kept.json").write_text(f'{{\n"note": {note},\n"files": {{\n{entries}\n}}\n}}\n', encoding="utf-8")
+    kept.cache_clear()
 
 
 def attrs_of(record: Mapping[str, Any]) -> Attrs:
@@ -66,13 +93,24 @@ def reports_on(signature: Signature) -> Iterator[Found]:
             yield Found(_codes(record["inputs"]), "public_report", record["words"], record["source"])
 
 
-def found_inputs(signature: Signature, file: str) -> list[Found]:
+def reported() -> Iterator[Signature]:
+    """The operations that a report is about."""
+    for record in public_reports():
+        if record["kind"] == "operation":
+            yield Signature(record["op"], tuple(record["args"]), record["result"], attrs_of(record))
+
+
+def found_inputs(signature: Signature) -> list[Found]:
     """What is known of an operation beyond its record; attributes make no difference to worst inputs."""
     found = list(reports_on(signature))
     for entry in _worst().get(signature.op, {}).get(signature.args[0], ()):
         found.append(Found(_codes(entry["operands"]), "known_worst", entry["why"]))
-    found += [Found(_codes(inputs)) for inputs in kept().get(file, ())]
     return found
+
+
+def kept_inputs(file: str) -> list[tuple[int, ...]]:
+    """The inputs of a file that an earlier generator chose."""
+    return [_codes(inputs) for inputs in kept().get(file, ())]
 
 
 def _codes(texts: list[str]) -> tuple[int, ...]:

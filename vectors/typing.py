@@ -16,7 +16,7 @@ from halfulp.oracle.suspects import FAULTS
 from halfulp.oracle.typing import acceptances, check, elaborate, rejections
 from halfulp.vectors.files import Case, Content, Group, Settings, VectorFileError, content
 from halfulp.vectors.identity import program_id
-from halfulp.vectors.sources import typing_reports
+from halfulp.vectors.sources import kept, typing_reports
 
 KILLERS = 3
 """Programs for each suspect."""
@@ -92,9 +92,21 @@ def _reported() -> Iterator[Case]:
         yield case | {"source": found.source, "note": found.note}
 
 
+def _kept(file: str) -> Iterator[Case]:
+    """Programs of an earlier generator."""
+    for data in kept().get(file, ()):
+        program = from_json(data)
+        answer = check(program) if isinstance(program, Kernel) else elaborate(program)
+        if isinstance(answer, Refused):
+            yield _case(program, answer.clause, answer.reason, _killed(program, accepted=False))
+        elif isinstance(answer, Kernel):
+            case = _case(program, "", "", _killed(program, accepted=True))
+            yield case | {"elaborated": kernels.to_json(answer)}
+
+
 @cache
 def _rejected() -> tuple[Case, ...]:
-    found = {case["id"]: case for case in _reported()}
+    found = {case["id"]: case for case in (*_reported(), *_kept("typing/rejected"))}
     programs = rejections()
     for position, killed in _selected([(p, refused.clause) for p, refused in programs], accepted=False):
         program, refused = programs[position]
@@ -106,13 +118,12 @@ def _rejected() -> tuple[Case, ...]:
 @cache
 def _accepted() -> tuple[Case, ...]:
     programs = acceptances()
-    found = []
+    found = {case["id"]: case for case in _kept("typing/accepted")}
     for position, killed in _selected([(p, "") for p, _ in programs], accepted=True):
         program, elaborated = programs[position]
-        case = _case(program, "", "", killed)
-        case["elaborated"] = kernels.to_json(elaborated)
-        found.append(case)
-    return tuple(sorted(found, key=lambda case: str(case["id"])))
+        case = _case(program, "", "", killed) | {"elaborated": kernels.to_json(elaborated)}
+        found.setdefault(case["id"], case)
+    return tuple(sorted(found.values(), key=lambda case: str(case["id"])))
 
 
 NAMES = ("typing/rejected", "typing/accepted")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from halfulp.certify.commands.common import FOUND, MALFORMED, OK, CommandError, Subparsers, add_command
-from halfulp.vectors import catalogue, lint, verify
+from halfulp.vectors import catalogue, lint, sources, verify
 from halfulp.vectors.files import DATA, Case, Content, Settings, VectorFileError, cases_of, read
-from halfulp.vectors.generate import archive, generate
+from halfulp.vectors.generate import archive, generate, keep_lost
 from halfulp.vectors.judge import judge
 
 DESCRIPTION = """
@@ -70,6 +70,11 @@ def add_parsers(subparsers: Subparsers) -> None:
         "--format", choices=("json", "npz", "flat"), default="json", help="form of the files (default json)"
     )
     one.add_argument("--archive", type=Path, metavar="FILE", help="also pack the folder into FILE, a .tar.gz")
+    one.add_argument(
+        "--keep",
+        action="store_true",
+        help="write nothing but vectors/sources/kept.json: cases of DIR that would vanish are asked again",
+    )
     one.set_defaults(run=_generate)
 
     one = add_command(commands, "verify", "derive every allowed set again", VERIFY)
@@ -130,10 +135,14 @@ def _generate(arguments: argparse.Namespace) -> int:
         raise CommandError(f"--out {arguments.out} is a file; name a folder, which is made if there is none")
     progress, start = _Progress("writing"), time.monotonic()
     try:
+        if arguments.keep:
+            kept = keep_lost(arguments.out, arguments.only)
+            print(f"{kept or 'no'} cases of {arguments.out} would have vanished" + ("; generate again" if kept else ""))
+            return OK
         settings = Settings(arguments.seed, arguments.size)
         done = generate(arguments.out, arguments.only, settings, arguments.format, progress)
         packed = archive(arguments.out, arguments.archive) if arguments.archive else ""
-    except VectorFileError as error:
+    except (VectorFileError, sources.LostError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"cannot write to {arguments.out}: {error}") from error

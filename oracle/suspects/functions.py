@@ -32,6 +32,8 @@ from halfulp.oracle.suspects.rewrite import Builder, NodeRule, pass_over
 F32, F64 = FORMATS["f32"], FORMATS["f64"]
 F64Array = np.ndarray[Any, np.dtype[np.float64]]
 
+LOG_2 = float.fromhex("0x1.62e42fefa39efp-1")
+
 PLAIN: Attrs = ()
 UNARY = ("lgamma", "asin", "log1p", "erfc", "i0", "exp2", "tanh")
 
@@ -127,25 +129,39 @@ def of_magnitude(signature: Signature, operands: Sequence[Bits]) -> Bits:
 # Functions by formulas that lose what matters.
 
 
+def _right_f64(op: str, x: F64Array) -> F64Array:
+    return right(Signature(op, ("f64",), "f64"), (np.ascontiguousarray(x).view(np.uint64),)).view(np.float64)
+
+
+def logarithm(x: F64Array) -> F64Array:
+    """log x to a few ulp, and the same on every machine: the C library's last bits differ from one to the next."""
+    with np.errstate(all="ignore"):
+        half, exponent = np.frexp(np.where((x > 0) & np.isfinite(x), x, 1.0))
+        low = half < math.sqrt(0.5)
+        near_one, exponent = np.where(low, 2 * half, half), np.where(low, exponent - 1, exponent)
+        found = _right_f64("log1p", near_one - 1) + exponent * LOG_2
+        return np.where(x > 0, np.where(np.isinf(x), x, found), np.where(x == 0, -math.inf, math.nan))
+
+
 def _log_of_sum(signature: Signature, operands: Sequence[Bits]) -> Bits:
     """The sum in f32, or in f64."""
     fmt, (bits,) = signature.result_format, operands
     x = values(fmt, bits)
     with np.errstate(all="ignore"):
         total = 1 + x if fmt.width == 64 else (np.float32(1) + x.astype(np.float32)).astype(np.float64)
-        return rounded(fmt, np.log(total))
+        return rounded(fmt, logarithm(total))
 
 
 def _log_of_short_sum(signature: Signature, operands: Sequence[Bits]) -> Bits:
     """The sum in the format of the operand."""
     fmt, (bits,) = signature.result_format, operands
     total = values(fmt, compute("add", fmt.name, one(fmt, bits), bits))
-    with np.errstate(all="ignore"):
-        return rounded(fmt, np.log(total))
+    return rounded(fmt, logarithm(total))
 
 
 def _erf(x: F64Array) -> F64Array:
-    return np.array([math.erf(v) for v in x.tolist()], np.float64)
+    """erf x as well as f64 has it beside 1, which is what it is subtracted from."""
+    return 1 - _right_f64("erfc", x)
 
 
 def _one_minus_erf(signature: Signature, operands: Sequence[Bits]) -> Bits:
@@ -157,8 +173,7 @@ def _one_minus_erf(signature: Signature, operands: Sequence[Bits]) -> Bits:
 
 
 def _only_logarithm(fmt: Format, answer: Bits, bits: Bits) -> Bits:
-    with np.errstate(all="ignore"):
-        return rounded(fmt, -np.log(np.abs(values(fmt, bits))))
+    return rounded(fmt, -logarithm(np.abs(values(fmt, bits))))
 
 
 def _near_zero(fmt: Format, answer: Bits, bits: Bits) -> Mask:
