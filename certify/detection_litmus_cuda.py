@@ -19,9 +19,6 @@ from halfulp.properties.litmus_items import try_orders_of
 from halfulp.properties.litmus_values import VALUE_PROGRAMS
 from halfulp.properties.results import Tally
 
-LEVEL = 3
-"""Optimisation level at which suspects run."""
-
 INSTANCES = 1 << 20
 """Of each program about values, in each of two ways."""
 
@@ -123,15 +120,15 @@ def by_running(name: str) -> Row:
     """Run the programs until an outcome is forbidden, those first that are about the clause. Needs a device."""
     suspect = CUDA_LITMUS_SUSPECTS[name]
     shelf = Shelf.of(suspect.accesses)
-    options = LitmusOptions(placement="apart", synchronisation="start", opt_level=LEVEL)
+    options = LitmusOptions(placement="apart", synchronisation="start")
     start = time.perf_counter()
     judged = forbidden = 0
     where = ""
     suites = (value_suite(), forbidding_suite())
     for programs in reversed(suites) if suspect.clause in _ORDERS else suites:
-        shelf.prepare(programs, LEVEL)
+        shelf.prepare(programs)
         for program in programs:
-            litmus = shelf.litmus(program, LEVEL)
+            litmus = shelf.litmus(program)
             if program.weak:
                 settings = litmus.tune(options, litmus.showing(program.weak))
                 run = litmus.run_with(settings, replace(options, instances=SOUGHT))

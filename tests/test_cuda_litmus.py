@@ -159,7 +159,7 @@ def test_the_suite_for_runs_has_all_kinds_of_programs() -> None:
 def test_the_table_of_suspects_is_current() -> None:
     root = Path(__file__).resolve().parent.parent
     page = (root / "docs" / "how-to" / "litmus-on-a-gpu.md").read_text(encoding="utf-8")
-    record = json.loads((root / "docs" / "results" / "litmus-h200.json").read_text(encoding="utf-8"))
+    record = json.loads((root / "docs" / "results" / "litmus-cuda.json").read_text(encoding="utf-8"))
     ran = {row["suspect"]: row["where"] for row in record["suspects"] if row["means"] == "gpu"}
     for name, suspect in CUDA_LITMUS_SUSPECTS.items():
         clause = suspect.clause.removeprefix("intent:") or "nothing"

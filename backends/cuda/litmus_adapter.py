@@ -45,7 +45,7 @@ class CudaLitmusMethods:
         if not runs:
             self._shelf.prepare_artifacts(programs, self.arch)
         elif not self.compile_only:
-            self._shelf.prepare(programs, options.opt_level)
+            self._shelf.prepare(programs)
 
     def run_litmus(self, program: Program, options: LitmusOptions) -> LitmusRun | Rejected | Unsupported:
         """Run a litmus program; see `halfulp.adapters.protocol.HasLitmus`."""
@@ -53,7 +53,7 @@ class CudaLitmusMethods:
             if self.compile_only:
                 thread_codes(program, self.accesses)
                 return Unsupported(COMPILE_ONLY)
-            return self._shelf.litmus(program, options.opt_level).run(options)
+            return self._shelf.litmus(program).run(options)
         except TypeRefusal as refusal:
             return Rejected(str(refusal))
         except NotOffered as missing:
@@ -71,7 +71,7 @@ class CudaLitmusMethods:
         try:
             if self.compile_only:
                 return Unsupported(COMPILE_ONLY)
-            code = self._shelf.contest(contest.kind, contest.dtype, contest.order, options.opt_level)
+            code = self._shelf.contest(contest.kind, contest.dtype, contest.order)
         except TypeRefusal as refusal:
             return Rejected(str(refusal))
         except NotOffered as missing:

@@ -1,4 +1,8 @@
-"""Litmus programs and contests, compiled and kept for the next run. Programs are compiled many at a time."""
+"""Litmus programs and contests, compiled and kept for the next run. Programs are compiled many at a time.
+
+All levels of optimisation are one here. The accesses are written in PTX, which no level changes, and an assembler that
+optimises less only puts time between them, in which what they might show is over.
+"""
 
 from __future__ import annotations
 
@@ -45,25 +49,25 @@ class Shelf:
 
     def __init__(self, accesses: AccessesOf) -> None:
         self.accesses = accesses
-        self._programs: dict[tuple[Program, int], Litmus] = {}
+        self._programs: dict[Program, Litmus] = {}
         self._artifacts: dict[tuple[Program, str], str] = {}
-        self._contests: dict[tuple[str, str, str, int], ContestCode] = {}
+        self._contests: dict[tuple[str, str, str], ContestCode] = {}
 
     @staticmethod
     def of(accesses: AccessesOf) -> Shelf:
         """The one for this way."""
         return _SHELVES.setdefault(accesses, Shelf(accesses))
 
-    def litmus(self, program: Program, opt_level: int) -> Litmus:
+    def litmus(self, program: Program) -> Litmus:
         """One program, ready to run.
 
         Raises:
             TypeRefusal, NotOffered: it is ill-typed, or not of this backend.
             DriverMissingError: there is no device.
         """
-        if (program, opt_level) not in self._programs:
-            self._compile([program], opt_level)
-        return self._programs[program, opt_level]
+        if program not in self._programs:
+            self._compile([program])
+        return self._programs[program]
 
     def artifact(self, program: Program, arch: str) -> str:
         """The threads of a program as PTX.
@@ -75,11 +79,11 @@ class Shelf:
             self._translate([program], arch)
         return self._artifacts[program, arch]
 
-    def prepare(self, programs: Sequence[Program], opt_level: int) -> None:
+    def prepare(self, programs: Sequence[Program]) -> None:
         """Compile programs together, which is several times faster than one by one."""
-        wanted = [one for one in self._offered(programs) if (one, opt_level) not in self._programs]
+        wanted = [one for one in self._offered(programs) if one not in self._programs]
         for start in range(0, len(wanted), BATCH):
-            self._compile(wanted[start : start + BATCH], opt_level)
+            self._compile(wanted[start : start + BATCH])
 
     def prepare_artifacts(self, programs: Sequence[Program], arch: str) -> None:
         """Translate programs to PTX together."""
@@ -98,13 +102,13 @@ class Shelf:
                 continue
         return list(found)
 
-    def _compile(self, programs: Sequence[Program], opt_level: int) -> None:
+    def _compile(self, programs: Sequence[Program]) -> None:
         text = source(programs, self.accesses)
-        module = device().load(compile_source(text, arch=device().arch, options=OPTIONS, ptxas=[f"-O{opt_level}"]))
+        module = device().load(compile_source(text, arch=device().arch, options=OPTIONS))
         function = module.function("litmus")
         first = 0
         for program in programs:
-            self._programs[program, opt_level] = Litmus(Kernel(program, function, first))
+            self._programs[program] = Litmus(Kernel(program, function, first))
             first += len(program.threads)
 
     def _translate(self, programs: Sequence[Program], arch: str) -> None:
@@ -116,16 +120,16 @@ class Shelf:
             mine = [kernel for kernel in kernels if kernel.startswith(f".visible .entry {name}")]
             self._artifacts[program, arch] = head + "".join(mine).replace(name, "")
 
-    def contest(self, kind: str, dtype: str, order: str, opt_level: int) -> ContestCode:
+    def contest(self, kind: str, dtype: str, order: str) -> ContestCode:
         """A contest, ready to run.
 
         Raises: as `litmus`.
         """
-        key = (kind, dtype, order, opt_level)
+        key = (kind, dtype, order)
         if key not in self._contests:
             check_contest(kind, dtype, order)
             text = native.contest_source(kind, dtype, order, self.accesses)
-            image = compile_source(text, arch=device().arch, options=OPTIONS, ptxas=[f"-O{opt_level}"])
+            image = compile_source(text, arch=device().arch, options=OPTIONS)
             self._contests[key] = ContestCode(dtype, device().load(image).function("contest"))
         return self._contests[key]
 
