@@ -299,7 +299,7 @@ def summary(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-SUSPECTS_TAKE = 40.0
+SUSPECTS_TAKE = 34.0
 """Seconds that are kept for the detection table of suspects."""
 
 
