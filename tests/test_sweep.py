@@ -115,7 +115,7 @@ class Dies(Wrapped):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own with the stubs; the tables stay where they are."""
     (tmp_path / "stubs.py").write_text(STUBS, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -124,7 +124,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(package)]))
     monkeypatch.chdir(tmp_path)
     job.target_of.cache_clear()
-    return tmp_path
+    yield tmp_path
+    sys.modules.pop("stubs", None)
 
 
 def sweep(*options: str) -> int:
