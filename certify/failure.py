@@ -26,8 +26,8 @@ def rule_of(clause: str) -> str:
 
 def suspect_summary(name: str) -> str:
     """What a named wrong rule does, in a phrase; empty where it is not known."""
-    suspects = import_module("halfulp.oracle.suspects").SUSPECTS
-    return str(suspects[name].summary).rstrip(".") if name in suspects else ""
+    known = import_module("halfulp.oracle.suspects").SUSPECTS | import_module("halfulp.oracle.memory.mutants").MUTANTS
+    return str(known[name].summary).rstrip(".") if name in known else ""
 
 
 def replay_command(token: str, backend: str) -> str:

@@ -28,11 +28,13 @@ from halfulp.adapters.protocol import (
 )
 from halfulp.oracle.memory.interleaving import sequential
 from halfulp.oracle.memory.model import MODEL
+from halfulp.oracle.memory.mutants import MUTANTS, shows
 from halfulp.oracle.memory.program import (
     DTYPES,
     Cas,
     Outcome,
     Program,
+    Rmw,
     access_text,
     listing,
     outcome_text,
@@ -220,7 +222,35 @@ def judge_histogram(program: Program, histogram: Mapping[Outcome, int], tally: T
         judged=claims,
         message=message,
         clauses={clause: tally.forbidden},
+        suspects=explained_by(program, histogram),
     )
+
+
+COMPARED = 6
+"""Outcomes that are compared with what wrong models show: so many forbidden ones, and so many others."""
+
+FEW = 3
+"""Updates of a program that is compared."""
+
+
+def explained_by(program: Program, histogram: Mapping[Outcome, int]) -> list[tuple[str, float, float]]:
+    """The model mutants that show forbidden outcomes of a run, best first, as `Finding.suspects` has them.
+
+    None for programs with many updates, on which this takes seconds.
+    """
+    if sum(isinstance(access, Rmw | Cas) for access in program.accesses) > FEW:
+        return []
+    judged = outcomes(program)
+    ranked = sorted(histogram.items(), key=lambda item: -item[1])
+    wrong = [item for item in ranked if judged.verdict(item[0]) is Verdict.FORBIDDEN][:COMPARED]
+    right = [item for item in ranked if judged.verdict(item[0]) is Verdict.ALLOWED][:COMPARED]
+    found = []
+    for name, mutant in MUTANTS.items():
+        explained = sum(n for outcome, n in wrong if shows(replace(program, weak=outcome), mutant))
+        if explained:
+            against = sum(n for outcome, n in right if not shows(replace(program, weak=outcome), mutant))
+            found.append((name, explained / sum(n for _, n in wrong), against / max(1, sum(n for _, n in right))))
+    return sorted(found, key=lambda one: (-one[1], one[2]))
 
 
 def blamed(program: Program, reason: Refutation) -> str:

@@ -28,10 +28,11 @@ from halfulp.backends.cpu import CpuAdapter
 from halfulp.backends.cpu.litmus import Counter, Litmus, processors
 from halfulp.backends.cpu.litmus_native import Cells, Meeting, context, progress_counters
 from halfulp.certify.detection_litmus import detect
+from halfulp.certify.failure import failure_text
 from halfulp.certify.report import _evidence
 from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS, ModelDevice
 from halfulp.oracle.kernel import one_node
-from halfulp.oracle.memory.catalogue import catalogue
+from halfulp.oracle.memory.catalogue import catalogue, find
 from halfulp.oracle.memory.histories import KINDS, judge
 from halfulp.oracle.memory.interleaving import sequential
 from halfulp.oracle.memory.program import DTYPES, Cas, If, Load, Location, Program, Rmw, Store, with_dtype
@@ -58,6 +59,7 @@ SB = Program(
     ((Store("x", 1), Load("r0", "y")), (Store("y", 1), Load("r0", "x"))),
     (("0:r0", 0), ("1:r0", 0)),
 )
+MP_NAME = "MP+rlx-rel+acq-rlx"
 MP = Program(
     "MP",
     (X, Y),
@@ -390,6 +392,10 @@ def test_a_forbidden_outcome_is_explained() -> None:
     assert finding.forbidden > 0
     assert "1:r0=1, 1:r1=0 is forbidden" in finding.kernel
     assert "CoWR" in finding.kernel
+    assert {name for name, *shares in finding.suspects if shares == [1, 0]} == set(find(MP_NAME).kills)
+    assert "acquire_load_relaxed (an acquire load makes nothing visible)" in " ".join(
+        failure_text(finding, "x").split()
+    )
 
 
 def test_backends_without_atomics_are_counted() -> None:
