@@ -27,6 +27,7 @@ from halfulp.backends.cuda import driver, nvrtc
 from halfulp.certify import cli
 from halfulp.certify.sweep import device_judge, filtering, job, on_device
 from halfulp.certify.sweep.device_judge import UnfitDeviceError, check_results
+from halfulp.certify.sweep.domain import Sample
 from halfulp.oracle import rounding_array
 from halfulp.oracle.bulk import TARGETS, Limits, digest, ranking
 from halfulp.oracle.bulk.cuda_source import COLUMNS, STRICT, judge_source, prelude
@@ -232,6 +233,30 @@ def test_the_worst_are_kept_without_one_place_hiding_the_others() -> None:
     assert np.bincount(worst.rows).max() <= filtering.OF_A_ROW
     worst.add(np.array([5], np.uint64), np.array([1]), np.array([np.inf]))
     assert (worst.codes[0], worst.errors[0]) == (5, np.inf)
+
+
+def test_candidates_lie_in_their_rows() -> None:
+    """Everywhere, around listed points, and around the worst so far."""
+    signature = Signature("log1p", ("f64",), "f64")
+    one = 0x3FF0_0000_0000_0000
+    sample = Sample(signature, ((one,), (one + 12345,), (0xBFEF_FFFF_FFFF_FFFF,), (0x7FF0_0000_0000_0000,)), 0, 0)
+    found = [row for binade in (0x3FF, 0xBFE) for row in ranking.of_binade("log1p", binade)]
+    firsts, lasts = (np.array([row[k] for row in found], np.uint64) for k in (0, 1))
+    search: Any = object.__new__(filtering._Search)
+    search.job, search.rng = job.Job("cuda", signature, sample), np.random.default_rng(1)
+    search.rows = ranking.Rows("log1p", firsts, lasts, firsts >> np.uint64(52), np.array([row[2] for row in found]))
+    search.worst = filtering.Worst()
+    search.worst.add(firsts[:3], np.arange(3), np.ones(3))
+    assert search._points()[0].tolist() == [one, one + 12345]
+    strata = list(search._strata(3 * len(filtering.NEIGHBOURHOODS) * 50))
+    assert len(strata) == 2 + len(filtering.NEIGHBOURHOODS)
+    for rows, low, high in strata:
+        assert (low >= firsts[rows]).all()
+        assert (high <= lasts[rows]).all()
+        assert (low <= high).all()
+    assert len(np.unique(strata[0][0])) > 20
+    spans = strata[1][2] - strata[1][1]
+    assert spans.min() < 1 << 12 < 1 << 40 < spans.max()
 
 
 # The sweep around it, with the host in the place of a device.

@@ -1,9 +1,10 @@
 """A search in f64 with very many candidates, on a device: those that look worst are judged on the host.
 
-Half of the candidates are spread over all rows of `oracle.bulk.ranking`, evenly over binades; rows are short beside
-zeros, poles and ends of the domain. The rest is drawn in ever closer neighbourhoods of the worst found so far. The
-target runs on the device; a kernel compares its results with double-double references, which are good to about 2**-70
-and decide nothing: what they single out gets its verdict from ball arithmetic. Maxima are lower bounds.
+A third of the candidates is spread over all rows of `oracle.bulk.ranking`, evenly over binades; rows are short beside
+zeros, poles and ends of the domain. A third lies around critical and known points, at distances that are uniform in
+their number of bits, and a third in ever closer neighbourhoods of the worst found so far. The target runs on the device;
+a kernel compares its results with double-double references, which are good to about 2**-70 and decide nothing: what they
+single out gets its verdict from ball arithmetic. Maxima are lower bounds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from halfulp.certify.sweep.domain import Sample
 from halfulp.certify.sweep.engine import Progress
 from halfulp.certify.sweep.job import Job, SweepError, Target, device_program, run_points
 from halfulp.certify.sweep.part import Array, Part
@@ -178,19 +180,37 @@ class _Search:
 
     def _strata(self, total: int) -> Iterator[tuple[Array, Array, Array]]:
         """Rows, first and last codes of the strata of each launch. What is drawn later depends on what was found."""
-        wide = max(1, total // 2)
-        for start in range(0, wide, STRATA):
-            rows = self._drawn_rows(min(STRATA, wide - start))
+        third = max(1, total // 3)
+        for start in range(0, third, STRATA):
+            rows = self._drawn_rows(min(STRATA, third - start))
             yield rows, self.rows.firsts[rows], self.rows.lasts[rows]
-        each = (total - wide) // len(NEIGHBOURHOODS)
+        codes, rows = self._points()
+        for start in range(0, third if len(codes) else 0, STRATA):
+            n = min(STRATA, third - start)
+            which = self.rng.integers(0, len(codes), n)
+            reach = np.uint64(1) << self.rng.integers(NEIGHBOURHOODS[-1], NEIGHBOURHOODS[0], n).astype(np.uint64)
+            yield self._around(rows[which], codes[which], reach)
+        each = third // len(NEIGHBOURHOODS)
         for bits in NEIGHBOURHOODS:
             for start in range(0, each, STRATA):
                 n = min(STRATA, each - start)
                 which = np.arange(start, start + n) % min(CENTRES, len(self.worst.codes))
-                rows, codes = self.worst.rows[which], self.worst.codes[which]
-                reach = np.uint64(1 << bits)
-                firsts = np.maximum(codes, self.rows.firsts[rows] + reach) - reach
-                yield rows, firsts, np.minimum(codes + reach, self.rows.lasts[rows])
+                yield self._around(self.worst.rows[which], self.worst.codes[which], np.uint64(1 << bits))
+
+    def _around(self, rows: Array, codes: Array, reach: Array | np.uint64) -> tuple[Array, Array, Array]:
+        """Neighbourhoods of codes, as far as they lie in the rows."""
+        firsts = np.maximum(codes, self.rows.firsts[rows] + reach) - reach
+        return rows, firsts, np.minimum(codes + reach, self.rows.lasts[rows])
+
+    def _points(self) -> tuple[Array, Array]:
+        """Listed points of the sample that a row covers, and their rows."""
+        points = self.job.domain.points if isinstance(self.job.domain, Sample) else ()
+        codes = np.unique(np.array([point[0] for point in points], np.uint64))
+        order = np.argsort(self.rows.firsts)
+        place = np.searchsorted(self.rows.firsts[order], codes, side="right").astype(np.int64) - 1
+        rows = order[np.maximum(place, 0)]
+        inside = (place >= 0) & (codes <= self.rows.lasts[rows])
+        return codes[inside], rows[inside]
 
     def _drawn_rows(self, n: int) -> Array:
         """Rows at random: each binade as often as any other, and of its rows each as often."""
