@@ -2,9 +2,9 @@
 
 A third of the candidates is spread over all rows of `oracle.bulk.ranking`, evenly over binades; rows are short beside
 zeros, poles and ends of the domain. A third lies around critical and known points, at distances that are uniform in
-their number of bits, and a third in ever closer neighbourhoods of the worst found so far. The target runs on the device;
-a kernel compares its results with double-double references, which are good to about 2**-70 and decide nothing: what they
-single out gets its verdict from ball arithmetic. Maxima are lower bounds.
+their number of bits, and a third in ever closer neighbourhoods of the worst found so far. The target runs on the
+device; a kernel compares its results with double-double references, which are good to about 2**-70 and decide nothing:
+what they single out gets its verdict from ball arithmetic. Maxima are lower bounds.
 """
 
 from __future__ import annotations
