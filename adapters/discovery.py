@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import PurePath
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -130,8 +131,19 @@ def _from_module(module: str, path: str, registered: dict[str, EntryPoint]) -> A
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
-    hint = _did_you_mean(module, registered)
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise AdapterError(f"{spec!r}: {module!r} is not the name of a module{_as_module(module)}; {_forms()}")
+    hint = _as_module(module) or _did_you_mean(module, registered)
     return _instance(_attribute(_import(module, repr(spec), hint), path, repr(spec)), None, repr(spec))
+
+
+def _as_module(path: str) -> str:
+    """What to write instead of the path of a file in Python; empty for anything else."""
+    file = PurePath(path)
+    if file.suffix != ".py" or not file.stem.isidentifier():
+        return ""
+    where = "" if file.parent == PurePath() else f", in {file.parent} or with that folder in PYTHONPATH"
+    return f" (for a class of that file write {file.stem}:Class{where})"
 
 
 def _import(name: str, source: str, hint: str = "") -> ModuleType:

@@ -118,6 +118,13 @@ def _taken(parser: pytest.Parser, option: str) -> bool:
         return True
 
 
+def _spelling(config: pytest.Config, name: str) -> str:
+    """How an option can be written here: in its long form where the short one is somebody else's."""
+    setting = next(setting for setting in entrypoint.SETTINGS if setting.name == name)
+    theirs = hasattr(config.option, name.replace("-", "_"))
+    return setting.short if setting.bare and not theirs else setting.twin
+
+
 def _read_settings(config: pytest.Config) -> Settings | None:
     """The checked options; None where no backend is named.
 
@@ -130,8 +137,8 @@ def _read_settings(config: pytest.Config) -> Settings | None:
         idle = [s for s in entrypoint.SETTINGS if given[s.name] is not None]
         if idle:
             raise pytest.UsageError(
-                f"halfulp: --{idle[0].name if idle[0].bare else 'halfulp-' + idle[0].name} says how to try a "
-                "backend, but no backend is named; add --backend=NAME (`halfulp backends` lists them)"
+                f"halfulp: {_spelling(config, idle[0].name)} says how to try a backend, but no backend is named; "
+                f"add {_spelling(config, 'backend')}=NAME (`halfulp backends` lists them)"
             )
         return None
     if not backend.strip():
@@ -269,11 +276,15 @@ def _use_tables(config: pytest.Config) -> None:
 
 
 def _leave_out_own_tests(config: pytest.Config) -> None:
-    """In a clone ``pytest --backend=NAME`` without a path runs the properties, not the tests of the suite itself."""
+    """In a clone ``pytest --backend=NAME`` without a path runs the properties, not the tests of the suite itself.
+
+    They are those of the package that is imported: where it is installed, and not from this clone, its own copy.
+    """
     if config.args_source == pytest.Config.ArgsSource.TESTPATHS:
-        folder = Path(halfulp.properties.__path__[0]).resolve()
-        ours = [arg for arg in config.args if Path(arg).resolve() == folder]
-        config.args = ours or config.args
+        folder = Path(halfulp.properties.__path__[0])
+        named = [arg for arg in config.args if Path(arg).parts[-2:] == ("halfulp", "properties")]
+        same = [arg for arg in config.args if Path(arg).resolve() == folder.resolve()]
+        config.args = same or (named and [str(folder)]) or config.args
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -465,7 +476,9 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
     state = config.stash[_STATE]
     if state.settings is None and state.left_out:
+        option = _spelling(config, "backend")
+        theirs = "" if option == "--backend" else " (--backend is an option of this project)"
         terminalreporter.write_line(
             f"halfulp: {state.left_out:,} properties were not run, because no backend is named; "
-            "put one on trial with --backend=NAME, e.g. --backend=cpu"
+            f"put one on trial with {option}=NAME, e.g. {option}=cpu{theirs}"
         )

@@ -143,6 +143,21 @@ def test_a_module_that_fails_is_named_with_the_line(here: Path) -> None:
         load("failing_here:Adapter")
 
 
+@pytest.mark.parametrize(
+    ("spec", "advice"),
+    [
+        ("./nofile.py:X", "is not the name of a module (for a class of that file write nofile:Class); an adapter"),
+        ("nofile.py:X", "there is no module 'nofile' (for a class of that file write nofile:Class); modules"),
+        ("some/where/file.py:X", "write file:Class, in some/where or with that folder in PYTHONPATH); an adapter"),
+        ("my-adapter:X", "'my-adapter' is not the name of a module; an adapter is"),
+        (".relative:X", "'.relative' is not the name of a module; an adapter is"),
+    ],
+)
+def test_what_is_no_module_is_named(spec: str, advice: str) -> None:
+    with pytest.raises(AdapterError, match=re.escape(advice)):
+        load(spec)
+
+
 def test_missing_members_are_listed(here: Path) -> None:
     (here / "partial_here.py").write_text("class Partial:\n    name = 'partial'\n    def compile(self): pass\n")
     with pytest.raises(AdapterError, match="Partial has no opt_levels, no facts"):

@@ -330,6 +330,16 @@ def test_a_project_with_a_backend_option_of_its_own(project: pytest.Pytester, pl
     result.stdout.fnmatch_lines(["CERTIFIED: *"])
 
 
+def test_hints_name_the_option_that_is_there(project: pytest.Pytester) -> None:
+    project.makeconftest(OWN_BACKEND)
+    plugin = ("-p", "halfulp.certify.plugin")
+    result = project.runpytest_subprocess(*plugin, "--backend=mine")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*with --halfulp-backend=NAME, e.g. --halfulp-backend=cpu (--backend is an option *"])
+    result = project.runpytest_subprocess(*plugin, "--backend=mine", "--seed=3")
+    result.stderr.fnmatch_lines(["ERROR: halfulp: --seed says how to try a backend, *; add --halfulp-backend=NAME *"])
+
+
 def test_a_conftest_can_name_the_plugin(project: pytest.Pytester) -> None:
     """The clone's own conftest does so, and ``-p`` may be given besides."""
     project.makeconftest('pytest_plugins = ["halfulp.certify.plugin"]\n')
@@ -351,6 +361,21 @@ def test_in_a_clone_the_properties_alone_are_tried(project: pytest.Pytester) -> 
     assert "test_of_the_project" not in listing.stdout.str()
     assert "test_of_the_project" in certify(project, *options, "test_properties.py").stdout.str()
     assert "test_of_the_project" in certify(project, "--collect-only", "-q").stdout.str()
+
+
+def test_in_a_clone_an_installed_package_brings_its_own_properties(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the files of the clone, which may be of another version than the package that they would import."""
+    clone, installed = "src/halfulp/properties", "site-packages/halfulp/properties"
+    project.makepyfile(**{f"{clone}/test_a": "def test_of_the_clone():\n    pass\n"})
+    project.makepyfile(**{f"{installed}/test_a": "def test_of_the_package():\n    pass\n"})
+    project.makeini(f"[pytest]\ntestpaths = {clone} test_properties.py\naddopts = --import-mode=importlib\n")
+    monkeypatch.setattr(halfulp.properties, "__path__", [str(project.path / installed)])
+    listing = certify(project, "--backend=stubs:Right", "--collect-only", "-q").stdout.str()
+    assert "test_of_the_package" in listing
+    assert "test_of_the_clone" not in listing
+    assert "test_of_the_project" not in listing
 
 
 def test_the_entry_point_does_nothing_by_itself(project: pytest.Pytester) -> None:
