@@ -270,12 +270,16 @@ FLOATS = ["0x33600000", "0xbada0002", "0xcc6fffff", "0x48000001"]
 MIXED = ["0xf16952ee72f3454f", "0x990cd70b12c5d084"]
 
 
-def test_more_cases_contain_the_small_set(tmp_path: Path) -> None:
-    assert run("vectors", "generate", "--out", str(tmp_path), "--only", "add-f16", "--size", "300") == 0
-    large = read(tmp_path / "arithmetic/add-f16.json")
-    assert large["count"] >= 300
-    assert large["generator"]["command"].endswith("--size 300")
-    assert not any(verify.faults(large))
+def test_a_large_set_holds_the_small_one(tmp_path: Path) -> None:
+    names = ("arithmetic/add-f16", "casts/cast-f32-f8e4m3fn", "kernels/two-sum-error-f32")
+    only = [word for name in names for word in ("--only", name)]
+    assert run("vectors", "generate", "--out", str(tmp_path), *only, "--size", "300") == 0
+    for name in names:
+        large = read(tmp_path / f"{name}.json")
+        assert large["count"] >= 300
+        assert large["generator"]["command"].endswith("--size 300")
+        assert not any(verify.faults(large))
+        assert {case["id"] for case in cases_of(kept(name))} <= {case["id"] for case in cases_of(large)}
     assert not (tmp_path / generate.IDS).exists()
 
 

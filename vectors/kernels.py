@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -305,19 +305,25 @@ def _cases(program: Program, found: Pool, sets: Sequence[AllowedSet]) -> Iterato
         yield case | ({"source": story.source, "note": story.note} if story else {})
 
 
+def _chosen(program: Program, settings: Settings) -> list[tuple[int, ...]]:
+    """The inputs that a program asks for."""
+    columns, forced = _columns(program, settings)
+    found, _ = pool(program.kernel, columns, forced)
+    positions = select.select(found, max(SMALL, settings.size) + forced)
+    return list(zip(*(integers(column[positions]) for column in found.columns), strict=True))
+
+
 def generate(program: Program, settings: Settings) -> Content:
     """The file of one program."""
     kernel = program.kernel
     with use(SlowPath()):
-        columns, forced = _columns(program, settings) if kernel.input_types else ([], 1)
-        found, sets = pool(kernel, columns, forced)
-        positions = select.select(found, max(SMALL, settings.size) + forced)
-        if columns:
-            inputs = list(zip(*(integers(column[positions]) for column in found.columns), strict=True))
-            inputs = sorted({*inputs, *kept_inputs(program.path)})
+        columns: list[Bits] = []
+        if kernel.input_types:
+            sizes = dict.fromkeys((replace(settings, size=0), settings))  # a large set holds the small one
+            inputs = sorted({*kept_inputs(program.path), *(row for size in sizes for row in _chosen(program, size))})
             formats_of = [format_of(type_.dtype) for type_ in kernel.input_types]
             columns = [as_bits(fmt, [row[place] for row in inputs]) for place, fmt in enumerate(formats_of)]
-            found, sets = pool(kernel, columns, 0)
+        found, sets = pool(kernel, columns, 0)
         cases = list(_cases(program, found, sets))
     clauses = (program.clause,) if program.clause else ()
     formats = {type_.dtype for type_ in (*kernel.input_types, *kernel.output_types)}

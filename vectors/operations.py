@@ -268,10 +268,9 @@ def _chosen(signature: Signature, settings: Settings) -> tuple[tuple[int, ...], 
 
 def cases_of(signature: Signature, settings: Settings) -> tuple[Pool, AllowedSet]:
     """The inputs of a file, with what may come out."""
-    asked = dict.fromkeys(_chosen(signature, settings))
-    twin = _twin(signature)
-    if twin is not None and twin in offered():
-        asked |= dict.fromkeys(_chosen(twin, settings))
+    both = [one for one in (signature, _twin(signature)) if one is signature or one in offered()]
+    sizes = dict.fromkeys((replace(settings, size=0), settings))  # a large set holds the small one
+    asked = dict.fromkeys(row for one in both if one for size in sizes for row in _chosen(one, size))
     inputs = sorted(asked | dict.fromkeys(kept_inputs(path_of(signature))))
     if {*signature.args, signature.result} & set(STORAGE_ONLY):
         # No text says what a saturating cast makes of a NaN, a sign or a zero that its target lacks.
