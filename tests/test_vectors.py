@@ -232,6 +232,13 @@ def test_exact_widenings_have_digests() -> None:
             assert narrow or operations.path_of(signature) in NAMES
 
 
+def test_the_nearest_outcome_is_allowed() -> None:
+    for data, case in every_case():
+        if data["kind"] in ("operation", "function", "kernel"):
+            nearest = case["nearest"] if data["kind"] == "kernel" else [case["nearest"]]
+            assert judge(data, case, nearest) == "allowed", (data["name"], case["id"])
+
+
 def test_flags_and_clauses_are_explained() -> None:
     used = {flag for name in NAMES for flag in kept(name)["flags"]}
     assert used == set(FLAGS)
@@ -561,6 +568,7 @@ def test_lint_finds_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[
         ("allowed", [["0x8000", "0x0000"]], "is empty, or of two signs"),
         ("allowed", [["0x0001", "0x0002"], ["0x0003", "0x0004"]], "touch"),
         ("allowed", [["0x1", "0x2"]], "digits of bf16"),
+        ("allowed", [["0x1234", "0x1234"]], "the nearest result is not allowed"),
         ("flags", ["drawn"], "flags are unknown"),
         ("kills", [], "no case kills"),
     ):

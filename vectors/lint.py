@@ -13,7 +13,7 @@ from halfulp.vectors.catalogue import files
 from halfulp.vectors.files import Case, Content, VectorFileError, cases_of, read, text_of
 from halfulp.vectors.flags import in_order
 from halfulp.vectors.generate import IDS, SUMS, read_ids, refuse_repeated
-from halfulp.vectors.ranges import sign_bit
+from halfulp.vectors.ranges import holds, sign_bit
 from halfulp.vectors.select import suspects_of
 from halfulp.vectors.verify import signature_of, spans_of, vector_files
 
@@ -48,6 +48,8 @@ def _case_faults(data: Content, case: Case) -> Iterator[str]:
                 yield f"{text} has not the width of {dtype}"
         yield from _range_faults(fields["result"], case["allowed"])
         yield from _range_faults(fields["result"], case["unspecified"])
+        if not holds(spans_of(case["allowed"]), int(case["nearest"], 16)):
+            yield "the nearest result is not allowed"
     if data["kind"] == "kernel":
         types = _output_types(data["kernel"])
         for alternative in case["alternatives"]:
