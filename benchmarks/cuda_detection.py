@@ -18,8 +18,8 @@ from typing import Any
 
 from halfulp.adapters.discovery import AdapterError
 from halfulp.backends.cuda import CudaAdapter
-from halfulp.certify.detection_cuda import Means, Row, detect, try_place
-from halfulp.certify.saboteur_cuda import CUDA_SUSPECTS
+from halfulp.certify.detection.cuda import Means, Row, detect, try_place
+from halfulp.certify.saboteurs.cuda import CUDA_SUSPECTS
 from halfulp.properties.plan import Plan
 
 

@@ -29,7 +29,7 @@ from halfulp.backends.cuda.litmus import Litmus
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf
 from halfulp.backends.cuda.litmus_shelf import Shelf
 from halfulp.backends.cuda.nvrtc import nvrtc_version
-from halfulp.certify.detection_litmus_cuda import detection_table
+from halfulp.certify.detection.cuda_atomics import detection_table
 from halfulp.certify.report import write_json
 from halfulp.oracle.memory.catalogue import Test, catalogue
 from halfulp.oracle.memory.histories import KINDS, judge

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from _results import results_page
 
-from halfulp.certify import detection_litmus
-from halfulp.certify.detection import as_markdown, detection_table
-from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS, LitmusSuspect
+from halfulp.certify.detection import atomics
+from halfulp.certify.detection.values import as_markdown, detection_table
+from halfulp.certify.saboteurs.atomics import LITMUS_SUSPECTS, LitmusSuspect
 from halfulp.oracle.clauses import CHAPTERS, CLAUSES, KINDS, READINGS, canonical_id
 from halfulp.oracle.formats import FORMATS, Format
 from halfulp.oracle.ops import OPERATIONS, Signature, decided, signatures
@@ -396,7 +396,7 @@ def detection_page() -> str:
         "[model](../explanation/memory-model.md) allows. Threads meet by chance, so that counts differ from run to "
         "run; *forbidden of judged* counts instances of one litmus program, operations of one contest, or accesses "
         "whose instructions were looked at.\n\n"
-        + as_markdown(detection_litmus.detection_table())
+        + as_markdown(atomics.detection_table())
         + "\n"
         + table(("suspect", "what it does"), ((f"`{one.name}`", one.summary) for one in LITMUS_SUSPECTS.values()))
     )

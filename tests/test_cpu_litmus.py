@@ -27,10 +27,10 @@ from halfulp.adapters.protocol import (
 from halfulp.backends.cpu import CpuAdapter
 from halfulp.backends.cpu.litmus import Counter, Litmus, processors
 from halfulp.backends.cpu.litmus_native import Cells, Meeting, context, progress_counters
-from halfulp.certify.detection_litmus import detect
+from halfulp.certify.detection.atomics import detect
 from halfulp.certify.failure import failure_text
 from halfulp.certify.report import _evidence
-from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS, ModelDevice
+from halfulp.certify.saboteurs.atomics import LITMUS_SUSPECTS, ModelDevice
 from halfulp.oracle.kernel import one_node
 from halfulp.oracle.memory.catalogue import catalogue, find
 from halfulp.oracle.memory.histories import KINDS, judge

@@ -35,9 +35,9 @@ from halfulp.backends.cuda.litmus_knobs import PORTFOLIO, Knobs, drawn, varied
 from halfulp.backends.cuda.litmus_launch import OPTIONS, Kernel, Launches
 from halfulp.backends.cuda.litmus_shelf import source
 from halfulp.backends.cuda.nvrtc import NvrtcMissingError, compile_source, nvrtc_version
-from halfulp.certify.detection_litmus_cuda import by_ptx, forbidding_suite, value_suite
-from halfulp.certify.saboteur_cuda import CudaSaboteur
-from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
+from halfulp.certify.detection.cuda_atomics import by_ptx, forbidding_suite, value_suite
+from halfulp.certify.saboteurs.cuda import CudaSaboteur
+from halfulp.certify.saboteurs.cuda_atomics import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.program import RMW_KINDS, Cas, If, Load, Location, Program, Rmw, Store
 from halfulp.oracle.memory.search import verdict
 from halfulp.oracle.sets import Verdict

@@ -15,9 +15,9 @@ from halfulp.adapters.protocol import Adapter, Compiled, Facts, Options, Rejecte
 from halfulp.backends.cpu import CpuAdapter
 from halfulp.backends.cuda import CudaAdapter, nvrtc
 from halfulp.backends.cuda.nvrtc import compile_source
-from halfulp.certify.detection_cuda import as_markdown, detect
-from halfulp.certify.saboteur import ReferenceAdapter
-from halfulp.certify.saboteur_cuda import CUDA_SUSPECTS, CudaSaboteur
+from halfulp.certify.detection.cuda import as_markdown, detect
+from halfulp.certify.saboteurs.cuda import CUDA_SUSPECTS, CudaSaboteur
+from halfulp.certify.saboteurs.reference import ReferenceAdapter
 from halfulp.oracle.clauses import CLAUSES
 from halfulp.oracle.formats import format_of
 from halfulp.oracle.kernel import Kernel, one_node

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from halfulp.adapters.protocol import Array, Compiled
-from halfulp.certify.saboteur import ReferenceAdapter
+from halfulp.certify.saboteurs.reference import ReferenceAdapter
 from halfulp.oracle import random
 from halfulp.oracle.formats import FORMATS, Bits
 from halfulp.oracle.judge import evaluate

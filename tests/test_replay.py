@@ -13,7 +13,7 @@ import pytest
 
 from halfulp.adapters.protocol import LitmusOptions, Stress
 from halfulp.certify import cli
-from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS
+from halfulp.certify.saboteurs.atomics import LITMUS_SUSPECTS
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.kernel import SCALAR, Apply, Constant, Input, Kernel, Type, one_node
 from halfulp.oracle.memory.catalogue import find

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from halfulp.adapters.protocol import Options
-from halfulp.certify.detection import as_markdown, candidates, detect
-from halfulp.certify.saboteur import ReferenceAdapter, Saboteur
+from halfulp.certify.detection.values import as_markdown, candidates, detect
+from halfulp.certify.saboteurs.reference import ReferenceAdapter
+from halfulp.certify.saboteurs.values import Saboteur
 from halfulp.oracle.clauses import CLAUSES, READINGS
 from halfulp.oracle.formats import Bits
 from halfulp.oracle.judge import evaluate, judge

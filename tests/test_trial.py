@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from halfulp.adapters.protocol import Array, Compiled, Facts, Options, Rejected, Unsupported, UnsupportedError
-from halfulp.certify.saboteur import ReferenceAdapter, Saboteur
+from halfulp.certify.saboteurs.reference import ReferenceAdapter
+from halfulp.certify.saboteurs.values import Saboteur
 from halfulp.oracle import ops
 from halfulp.oracle.formats import Bits, format_of
 from halfulp.oracle.judge import evaluate, judge

@@ -9,8 +9,8 @@ from functools import cache
 
 from halfulp.adapters.protocol import LitmusOptions
 from halfulp.backends.cuda.litmus_shelf import Shelf
-from halfulp.certify.saboteur_cuda import CudaSaboteur
-from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
+from halfulp.certify.saboteurs.cuda import CudaSaboteur
+from halfulp.certify.saboteurs.cuda_atomics import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.catalogue import catalogue
 from halfulp.oracle.memory.program import Instruction, Load, Location, Program, Rmw, Store
 from halfulp.oracle.sets import Verdict

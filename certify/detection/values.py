@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from halfulp.certify.saboteur import Saboteur
+from halfulp.certify.saboteurs.values import Saboteur
 from halfulp.oracle.ops import operation, signatures
 from halfulp.oracle.ops.record import Signature
 from halfulp.oracle.suspects import SUSPECTS, Suspect, suspect

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Literal
 
 from halfulp.adapters.protocol import Adapter
-from halfulp.certify.saboteur_cuda import CUDA_SUSPECTS, CudaSaboteur, CudaSuspect, Place
+from halfulp.certify.saboteurs.cuda import CUDA_SUSPECTS, CudaSaboteur, CudaSuspect, Place
 from halfulp.oracle.ops import signatures
 from halfulp.oracle.ops.record import Signature
 from halfulp.properties.known import KNOWN, Known

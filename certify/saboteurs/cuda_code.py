@@ -1,6 +1,6 @@
 """Wrong ways to compile for CUDA: lowerings with one method replaced, and rewrites of kernels.
 
-The first line of each docstring says what is wrong, and is the suspect's summary; ``saboteur_cuda`` has the table.
+The first line of each docstring says what is wrong, and is the suspect's summary; ``cuda`` has the table.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""CUDA compilers that do atomics wrongly in exactly one way: the CUDA backend with one method of `Accesses` replaced.
+"""Wrong ways to do atomics on a GPU: lowerings of accesses with one method replaced.
 
-They are compiled and run as the backend is: ``--backend=cuda-suspect:NAME``, and without a GPU
-``--backend=cuda-suspect:NAME:compile-only``, which is enough where the PTX shows the fault.
+The first line of each docstring says what is wrong, and is the suspect's summary; ``cuda_atomics`` has the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf
 
@@ -330,7 +328,7 @@ class RelaxedVolatile(Accesses):
         return self.asm(f"st.volatile.global.{self.bits} [{{cell}}], {{a}};", [cell, value])
 
 
-def _update_with(changes: Mapping[str, str], summary: str) -> AccessesOf:
+def update_with(changes: Mapping[str, str], summary: str) -> AccessesOf:
     """Read-modify-writes and compare-exchanges with other orders."""
 
     class Weakened(Accesses):
@@ -342,75 +340,3 @@ def _update_with(changes: Mapping[str, str], summary: str) -> AccessesOf:
 
     Weakened.__doc__ = summary
     return Weakened
-
-
-@dataclass(frozen=True)
-class CudaLitmusSuspect:
-    """A named wrong way to do atomics on the device.
-
-    Attributes:
-        name, summary: as in `halfulp.oracle.suspects.Suspect`.
-        clause: what it breaks; ``""`` for a variant that breaks nothing.
-        accesses: how it lowers accesses.
-        ptx: the PTX shows it. Values do not stand in PTX: only a run shows them.
-    """
-
-    name: str
-    summary: str
-    clause: str
-    accesses: AccessesOf
-    ptx: bool = True
-
-    @property
-    def fault(self) -> bool:
-        return bool(self.clause)
-
-
-def _suspect(name: str, accesses: AccessesOf, clause: str, *, ptx: bool = True) -> CudaLitmusSuspect:
-    summary = (accesses.__doc__ or "").splitlines()[0]
-    return CudaLitmusSuspect(name, summary, f"intent:{clause}" if clause else "", accesses, ptx)
-
-
-_HALVED = {
-    "acq_rel_loses_release": ({"acq_rel": "acquire"}, "An acquire-release update only acquires."),
-    "acq_rel_loses_acquire": ({"acq_rel": "release"}, "An acquire-release update only releases."),
-    "update_acquire_relaxed": ({"acquire": "relaxed"}, "An acquire update is relaxed."),
-    "update_release_relaxed": ({"release": "relaxed"}, "A release update is relaxed."),
-}
-
-CUDA_LITMUS_SUSPECTS: dict[str, CudaLitmusSuspect] = {
-    suspect.name: suspect
-    for suspect in (
-        _suspect("release_store_relaxed", StoreRelaxed, "11-d"),
-        _suspect("acquire_load_relaxed", LoadRelaxed, "11-d"),
-        *(_suspect(name, _update_with(*how), "11-d") for name, how in _HALVED.items()),
-        _suspect("scope_of_block", BlockScope, "11-h"),
-        _suspect("scope_of_cluster", ClusterScope, "11-h"),
-        _suspect("fences_of_block", FencesOfBlock, "11-d"),
-        _suspect("cas_failure_relaxed", CasFailureRelaxed, "11-f"),
-        _suspect("atomic_store_plain", StorePlain, "11-a"),
-        _suspect("atomic_load_plain", LoadPlain, "11-a"),
-        _suspect("relaxed_load_plain", RelaxedLoadPlain, "11-a"),
-        _suspect("rmw_as_load_and_store", RmwLoadStore, "11-b"),
-        _suspect("rmw_tried_once", RmwTriedOnce, "11-b", ptx=False),
-        _suspect("cas_as_load_and_store", CasLoadStore, "11-b"),
-        _suspect("rmw_returns_new", RmwReturnsNew, "11-b", ptx=False),
-        _suspect("max_min_signedness_swapped", SignednessSwapped, "11-b"),
-        _suspect("max_is_min", MaxAsMin, "11-b"),
-        _suspect("xor_is_or", XorAsOr, "11-b"),
-        _suspect("exchange_skips_equal", ExchangeSkipsEqual, "11-b"),
-        _suspect("idempotent_update_elided", IdempotentElided, "11-b"),
-        _suspect("atomic_add_saturates", AddSaturates, "11-b", ptx=False),
-        _suspect("store_in_halves", StoreInHalves, "11-b"),
-        _suspect("load_in_halves", LoadInHalves, "11-b"),
-        _suspect("rmw_on_low_half", RmwLowHalf, "11-b"),
-        _suspect("cas_returns_new", CasReturnsNew, "11-c", ptx=False),
-        _suspect("cas_returns_expected", CasReturnsExpected, "11-c", ptx=False),
-        _suspect("cas_success_inverted", CasSuccessInverted, "11-c", ptx=False),
-        _suspect("cas_writes_on_failure", CasWritesOnFailure, "11-b"),
-        _suspect("cas_compares_low_half", CasComparesLowHalf, "11-b"),
-        _suspect("orders_by_fences", FencesOfDevice, ""),
-        _suspect("relaxed_as_volatile", RelaxedVolatile, ""),
-    )
-}
-"""All of them, by name. Those without a clause have to pass."""

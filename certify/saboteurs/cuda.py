@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from halfulp.adapters.discovery import AdapterError
 from halfulp.backends.cuda.adapter import CudaAdapter
 from halfulp.backends.cuda.functions import CudaLowering
-from halfulp.certify import saboteur_cuda_code as wrong
-from halfulp.certify.saboteur_litmus_cuda import CUDA_LITMUS_SUSPECTS
+from halfulp.certify.saboteurs import cuda_code as wrong
+from halfulp.certify.saboteurs.cuda_atomics import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.kernel import Kernel
 
 

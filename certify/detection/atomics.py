@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from halfulp.adapters.protocol import Adapter, HasLitmusArtifact
-from halfulp.certify.detection import Row
-from halfulp.certify.saboteur_litmus import LITMUS_SUSPECTS
+from halfulp.certify.detection.values import Row
+from halfulp.certify.saboteurs.atomics import LITMUS_SUSPECTS
 from halfulp.oracle.memory.catalogue import FAMILIES
 from halfulp.oracle.memory.histories import KINDS
 from halfulp.properties.contests import try_contest
