@@ -544,6 +544,26 @@ def test_errors_teach(
     assert "Traceback" not in captured.err
 
 
+def test_verify_counts_and_names_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run("vectors", "generate", "--out", str(tmp_path), "--only", "add-i8", "--only", "MP*", "--only", "eq-f32") == 2
+    )
+    assert "no vector file matches 'MP*'" in capsys.readouterr().err
+    assert run("vectors", "generate", "--out", str(tmp_path), "--only", "add-i8", "--only", "eq-f32") == 0
+    assert run("vectors", "verify", str(tmp_path)) == 0
+    assert "none wrong" in capsys.readouterr().out
+    path = tmp_path / "choice/eq-f32.json"
+    path.write_text(path.read_text().replace('[["0x1","0x1"]]', '[["0x0","0x0"]]', 1))
+    assert run("vectors", "verify", str(tmp_path), "--only", "add-*") == 0
+    assert run("vectors", "verify", str(tmp_path)) == 1
+    shown = capsys.readouterr().out
+    assert "choice/eq-f32" in shown
+    assert "the slow path allows 0x1 (nearest 0x1), the file 0x0" in shown
+    assert "1 wrong" in shown
+    assert run("vectors", "list", str(tmp_path)) == 0
+    assert "integers/add-i8" in capsys.readouterr().out
+
+
 def test_files_that_are_none_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "casts").mkdir()
     target = tmp_path / "casts/cast-f32-bf16.json"
