@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import _results_litmus
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 PEERS = """
@@ -109,18 +111,18 @@ COUNTS = ("forbidden", "unspecified", "undecided")
 MAXIMA = ("most steps", "largest error in ulp")
 
 
-def _records(pattern: str) -> list[Record]:
-    """The records of sweeps of the CPU backend in files of that pattern."""
+def records(pattern: str, backend: str = "cpu") -> list[Record]:
+    """The records of sweeps of a backend in files of that pattern."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob(pattern))]
-    return [record for record in found if record["backend"] == "cpu"]
+    return [record for record in found if record["backend"] == backend]
 
 
-def _name(record: Record) -> str:
+def name_of(record: Record) -> str:
     """The signature without formats: ``exp2, approximate, flush_to_zero``."""
     return ", ".join([f"`{record['op']}`", *(name for name, setting in record["attrs"].items() if setting)])
 
 
-def _bound(record: Record) -> str:
+def bound_text(record: Record) -> str:
     bound = record["bound"]
     if "relative" in bound:
         return f"2^-11, relatively ({record['clause']})"
@@ -132,14 +134,14 @@ def _argument(argument: str | list[str] | None) -> str:
     return "" if argument is None else f"`{argument}`" if isinstance(argument, str) else f"`{', '.join(argument)}`"
 
 
-def _maxima(record: Record) -> tuple[str, str]:
+def maxima(record: Record) -> tuple[str, str]:
     """The most steps and the largest error, with their arguments."""
     steps, error = record["max_distance"], record["max_fractional_error"]
     at, error_at = (_argument(record[name]) for name in ("max_argument", "max_fractional_error_argument"))
     return str(steps) if steps == 0 else f"{steps} at {at}", "" if error is None else f"{error:.9g} at {error_at}"
 
 
-def _histogram(record: Record) -> str:
+def counted_steps(record: Record) -> str:
     return ", ".join(f"{steps}: {count:,}" for steps, count in record["histogram"].items() if count)
 
 
@@ -151,7 +153,7 @@ def _casts(table: Table) -> str:
     kinds = ("allowed", "forbidden", "unspecified", "no_claim", "undecided")
     rows = [
         (f"`{record['signature']}`", *(f"{record[kind]:,}" for kind in kinds), _digest(record))
-        for record in _records("sweep-cast-*.json")
+        for record in records("sweep-cast-*.json")
     ]
     return CASTS + table(("cast", *(kind.replace("_", " ") for kind in kinds), "digest"), rows)
 
@@ -160,11 +162,11 @@ def _functions(table: Table, records: Sequence[Record]) -> str:
     """The functions that were tried on every f32 input."""
     rows = [
         (
-            _name(record),
-            _bound(record),
+            name_of(record),
+            bound_text(record),
             *(str(record[kind]) for kind in COUNTS),
-            *_maxima(record),
-            _histogram(record),
+            *maxima(record),
+            counted_steps(record),
             _digest(record),
         )
         for record in records
@@ -198,13 +200,13 @@ def _function_speed(table: Table, records: Sequence[Record]) -> str:
             faster = [alone["times_faster_than"][source] for source in ("slow_path", "mpmath", "arb", "mpfr")]
             times = ["-" if number is None else f"{number:,}" for number in faster]
             single = [f"{alone['judge_million_per_second']:.0f}", *times]
-        rows.append((_name(record), *rates, ratio, *single))
+        rows.append((name_of(record), *rates, ratio, *single))
     heads = ("function", "target", "judge", "judge / target", "judge alone")
     return FUNCTION_SPEED + table((*heads, "x slow path", "x mpmath", "x Arb", "x MPFR"), rows)
 
 
 def _quotients(table: Table) -> str:
-    records = _records("sweep-fdiv*.json")
+    records = records("sweep-fdiv*.json")
     if not records:
         return ""
     records.sort(
@@ -220,7 +222,7 @@ def _quotients(table: Table) -> str:
             tried = f"every {other}, {len(domain['values'])} values of {domain['operand']}: {record['inputs']:,}"
         counts = (str(record[kind]) for kind in COUNTS)
         rate = f"{record['time']['judge_million_per_second']:.0f}"
-        rows.append((_name(record), tried, *counts, *_maxima(record), rate, _digest(record)))
+        rows.append((name_of(record), tried, *counts, *maxima(record), rate, _digest(record)))
     listed = {
         record["domain"]["operand"]: record["domain"]["values"] for record in records if "values" in record["domain"]
     }
@@ -232,13 +234,13 @@ def _quotients(table: Table) -> str:
 def _doubles(table: Table) -> str:
     rows = [
         (
-            _name(record),
-            _bound(record),
+            name_of(record),
+            bound_text(record),
             f"{record['inputs']:,}",
             *(str(record[kind]) for kind in COUNTS),
-            *_maxima(record),
+            *maxima(record),
         )
-        for record in _records("sweep-*-f64.json")
+        for record in records("sweep-*-f64.json")
     ]
     return DOUBLES + table(("function", "bound", "inputs", *COUNTS, *MAXIMA), rows)
 
@@ -296,7 +298,7 @@ def results_page(table: Table, note: str) -> str:
     """The page, with the table writer and the head note of the other pages."""
     narrow, seeds, speed = map(_load, ("exhaustive-narrow-cpu", "seeds-cpu", "judge-speed"))
     functions = [
-        record for record in _records("sweep-*.json") if record["domain"]["kind"] == "codes" and record["op"] != "cast"
+        record for record in records("sweep-*.json") if record["domain"]["kind"] == "codes" and record["op"] != "cast"
     ]
     runs = [
         (
@@ -317,6 +319,7 @@ def results_page(table: Table, note: str) -> str:
         + _agreement(table)
         + _philox()
         + _dask()
+        + _results_litmus.section(table)
         + "\n## Every input of the short formats\n\n"
         f"All pairs of 8-bit codes for every operation, all codes of f16 and bf16 for every unary operation, all casts "
         f"from 8- and 16-bit formats, at both optimisation levels of the CPU backend: {narrow['signatures']} "
