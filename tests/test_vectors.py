@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from halfulp.certify import cli
+from halfulp.oracle import hardware
 from halfulp.oracle.clauses import CLAUSES, READINGS
 from halfulp.oracle.formats import FORMATS, Format
 from halfulp.oracle.functions.source import SlowPath, use
@@ -254,6 +255,15 @@ def test_flags_and_clauses_are_explained() -> None:
 def test_every_file_is_what_the_generator_writes(share: int) -> None:
     for name in NAMES[share::4]:
         assert text_of(catalogue_of.files()[name](Settings())).encode() == (DATA / f"{name}.json").read_bytes(), name
+
+
+def test_the_machine_s_arithmetic_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Integers alone, as on a host whose floats the oracle does not trust, make the same files."""
+    monkeypatch.setattr(hardware, "trusted", lambda: False)
+    operations._chosen.cache_clear()
+    for name in catalogue_of.matching(["arithmetic/*-f32", "arithmetic/muladd-f64", "kernels/*-error-f32"], NAMES):
+        assert text_of(catalogue_of.files()[name](Settings())).encode() == (DATA / f"{name}.json").read_bytes(), name
+    operations._chosen.cache_clear()
 
 
 def test_nothing_asks_the_c_library_for_more_than_arithmetic() -> None:
