@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from _results import results_page
+from _results_cuda import cuda_page
 
 from halfulp.certify.detection import atomics
 from halfulp.certify.detection.values import as_markdown, detection_table
@@ -377,6 +378,7 @@ def pages() -> dict[Path, str]:
         Path("explanation/readings.md"): readings_page(),
         Path("spec/coverage.md"): coverage_page(),
         Path("results.md"): results_page(table, NOTE),
+        Path("results-cuda.md"): cuda_page(table, NOTE),
     }
 
 

@@ -206,14 +206,12 @@ def _function_speed(table: Table, records: Sequence[Record]) -> str:
 
 
 def _quotients(table: Table) -> str:
-    records = records("sweep-fdiv*.json")
-    if not records:
+    found = records("sweep-fdiv*.json")
+    if not found:
         return ""
-    records.sort(
-        key=lambda record: (record["domain"]["kind"], len(record["attrs"]), record["domain"].get("operand", ""))
-    )
+    found.sort(key=lambda record: (record["domain"]["kind"], len(record["attrs"]), record["domain"].get("operand", "")))
     rows = []
-    for record in records:
+    for record in found:
         domain = record["domain"]
         if domain["kind"] == "sample":
             tried = f"a sample of {record['inputs']:,} pairs"
@@ -224,7 +222,7 @@ def _quotients(table: Table) -> str:
         rate = f"{record['time']['judge_million_per_second']:.0f}"
         rows.append((name_of(record), tried, *counts, *maxima(record), rate, _digest(record)))
     listed = {
-        record["domain"]["operand"]: record["domain"]["values"] for record in records if "values" in record["domain"]
+        record["domain"]["operand"]: record["domain"]["values"] for record in found if "values" in record["domain"]
     }
     lists = "".join(f"* {operand}: {' '.join(f'`{code}`' for code in codes)}\n" for operand, codes in listed.items())
     heads = ("operation", "inputs", *COUNTS, *MAXIMA, "judge", "digest")

@@ -30,7 +30,7 @@ def section(table: Callable[[Sequence[str], Iterable[Sequence[str]]], str]) -> s
         f"seen: {said['forbidden']}. Mutants of the tests, compiled and run likewise ({mutants}).\n\n"
         "*One after the other* is the share of each outcome of threads that do not overlap, smallest and greatest, and "
         "*interleaved* that of all others, in the half of the run with balanced settings. Of mutants: how many showed "
-        "the outcome, the least and the greatest rate, and the longest time to the first one.\n\n"
+        "the outcome, the least and the greatest rate after that, and the longest time to the first one.\n\n"
         + table(HEADS, (_row(row) for row in record["tests"]))
         + "\nWhere no order can be weakened, the mutant is another one: an update split in two, or two accesses "
         "exchanged. Orders that did not show here, so that only the instructions tell:\n\n"
@@ -59,9 +59,10 @@ def _mutants(row: dict[str, Any], *kinds: str) -> str:
         return "-"
     if not seen:
         return f"0/{len(mine)}"
-    rates = [mutant["rate"] for mutant in seen]
+    rates = sorted((mutant["rate"] or 1 / mutant["measured"], not mutant["rate"]) for mutant in seen)
+    least, most = (f"{'below ' if unseen else ''}{rate:.0e}" for rate, unseen in (rates[0], rates[-1]))
     longest = max(mutant["seconds_to_first"] for mutant in seen)
-    return f"{len(seen)}/{len(mine)}, {min(rates):.0e} to {max(rates):.0e}, {1e3 * longest:.0f} ms"
+    return f"{len(seen)}/{len(mine)}, {least} to {most}, {1e3 * longest:.0f} ms"
 
 
 def _unseen(row: dict[str, Any]) -> list[str]:
