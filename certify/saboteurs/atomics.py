@@ -15,6 +15,7 @@ from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.litmus_lower import Accesses
 from halfulp.certify.saboteurs import atomics_code as wrong
+from halfulp.certify.saboteurs.orders import HALVED
 from halfulp.certify.saboteurs.reference import ReferenceAdapter
 from halfulp.oracle.memory.model import MODEL, Model
 from halfulp.oracle.memory.mutants import MUTANTS
@@ -129,13 +130,6 @@ def _device(model: Model) -> LitmusSuspect:
     return LitmusSuspect(name, model.summary, (f"intent:{clause}",), lambda: ModelDevice(model))
 
 
-_HALVED = {
-    "acq_rel_loses_release": ({"acq_rel": "acquire"}, "An acquire-release update only acquires."),
-    "acq_rel_loses_acquire": ({"acq_rel": "release"}, "An acquire-release update only releases."),
-    "update_acquire_relaxed": ({"acquire": "relaxed"}, "An acquire update is relaxed."),
-    "update_release_relaxed": ({"release": "relaxed"}, "A release update is relaxed."),
-}
-
 LITMUS_SUSPECTS: dict[str, LitmusSuspect] = {
     suspect.name: suspect
     for suspect in (
@@ -172,7 +166,7 @@ LITMUS_SUSPECTS: dict[str, LitmusSuspect] = {
         _lowered("guarded_release_relaxed", wrong.BranchedReleaseRelaxed, "11-d"),
         _lowered("guarded_load_before_acquire", wrong.GuardedLoadHoisted, "11-d"),
         _lowered("guarded_store_always", wrong.GuardedStoreAlways, "11-d"),
-        *(_lowered(name, wrong.update_with(*how), "11-d") for name, how in _HALVED.items()),
+        *(_lowered(name, wrong.update_with(*how), "11-d") for name, how in HALVED.items()),
         _lax("accepts_seq_cst", "Sequentially consistent orders are accepted.", "11-e", _mend_order),
         _lax("accepts_acq_rel_load", "A load may be acquire-release.", "11-e", _mend_load),
         _lax("accepts_scope", "A scope is accepted.", "11-g", lambda access: replace(access, scope="")),

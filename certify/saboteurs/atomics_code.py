@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from halfulp.backends.cpu.ir import Code, Operand, Reg
 from halfulp.backends.cpu.litmus_lower import FAILURES, ORDERS, Accesses
+from halfulp.certify.saboteurs.orders import reading, writing
 
 # What is not one step, or not the right one.
 
@@ -27,9 +28,9 @@ class RmwLoadStore(Accesses):
     """A read-modify-write is a load and a store."""
 
     def rmw(self, code: Code, kind: str, cell: Reg, value: Operand, order: str) -> Reg:
-        old = self.load(code, cell, "acquire" if order in ("acquire", "acq_rel") else "relaxed")
+        old = self.load(code, cell, reading(order))
         new = combine(code, kind, old, self.value(value), signed=self.dtype.signed)
-        self.store(code, cell, new, "release" if order in ("release", "acq_rel") else "relaxed")
+        self.store(code, cell, new, writing(order))
         return old
 
 
@@ -46,10 +47,10 @@ class CasLoadStore(Accesses):
     """A compare-exchange is a load, a comparison and a store."""
 
     def cas(self, code: Code, cell: Reg, expected: Operand, new: Operand, order: str) -> tuple[Reg, Reg]:
-        old = self.load(code, cell, "acquire" if order in ("acquire", "acq_rel") else "relaxed")
+        old = self.load(code, cell, reading(order))
         equal = code.icmp("eq", old, self.value(expected))
         kept = code.select(equal, self.value(new), old)
-        self.store(code, cell, kept, "release" if order in ("release", "acq_rel") else "relaxed")
+        self.store(code, cell, kept, writing(order))
         return old, equal
 
 
@@ -164,7 +165,7 @@ class IdempotentElided(Accesses):
 
     def rmw(self, code: Code, kind: str, cell: Reg, value: Operand, order: str) -> Reg:
         if value == 0 and kind in ("add", "or", "xor"):
-            return self.load(code, cell, "acquire" if order in ("acquire", "acq_rel") else "relaxed")
+            return self.load(code, cell, reading(order))
         return super().rmw(code, kind, cell, value, order)
 
 
@@ -311,7 +312,7 @@ class ScopeTooNarrow(Accesses):
     """Atomics synchronise with the same thread only."""
 
     def emit_scope(self, code: Code) -> None:
-        for order in (*ORDERS.values(),):
+        for order in ORDERS.values():
             code.lines[-1] = code.lines[-1].replace(f" {order},", f' syncscope("singlethread") {order},')
 
     def load(self, code: Code, cell: Reg, order: str) -> Reg:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from halfulp.backends.cuda.litmus_lower import AccessesOf
 from halfulp.certify.saboteurs import cuda_atomics_code as wrong
+from halfulp.certify.saboteurs.orders import HALVED
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,12 @@ def _suspect(name: str, accesses: AccessesOf, clause: str, *, ptx: bool = True) 
     return CudaLitmusSuspect(name, summary, f"intent:{clause}" if clause else "", accesses, ptx)
 
 
-_HALVED = {
-    "acq_rel_loses_release": ({"acq_rel": "acquire"}, "An acquire-release update only acquires."),
-    "acq_rel_loses_acquire": ({"acq_rel": "release"}, "An acquire-release update only releases."),
-    "update_acquire_relaxed": ({"acquire": "relaxed"}, "An acquire update is relaxed."),
-    "update_release_relaxed": ({"release": "relaxed"}, "A release update is relaxed."),
-}
-
 CUDA_LITMUS_SUSPECTS: dict[str, CudaLitmusSuspect] = {
     suspect.name: suspect
     for suspect in (
         _suspect("release_store_relaxed", wrong.StoreRelaxed, "11-d"),
         _suspect("acquire_load_relaxed", wrong.LoadRelaxed, "11-d"),
-        *(_suspect(name, wrong.update_with(*how), "11-d") for name, how in _HALVED.items()),
+        *(_suspect(name, wrong.update_with(*how), "11-d") for name, how in HALVED.items()),
         _suspect("scope_of_block", wrong.BlockScope, "11-h"),
         _suspect("scope_of_cluster", wrong.ClusterScope, "11-h"),
         _suspect("fences_of_block", wrong.FencesOfBlock, "11-d"),

@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf
-
-
-def reading(order: str) -> str:
-    """The order of the load half of an update."""
-    return "acquire" if order in ("acquire", "acq_rel") else "relaxed"
-
-
-def writing(order: str) -> str:
-    """The order of the store half of an update."""
-    return "release" if order in ("release", "acq_rel") else "relaxed"
+from halfulp.certify.saboteurs.orders import reading, writing
 
 
 class _Parts(Accesses):
