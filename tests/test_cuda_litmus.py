@@ -27,10 +27,10 @@ from halfulp.adapters.protocol import (
     UnsupportedError,
 )
 from halfulp.backends.common.check import NotOffered
+from halfulp.backends.common.litmus_check import check_contest
 from halfulp.backends.cuda import CudaAdapter, litmus_launch
 from halfulp.backends.cuda import litmus_native as native
 from halfulp.backends.cuda.litmus import Overlap
-from halfulp.backends.cuda.litmus_contest import check_contest
 from halfulp.backends.cuda.litmus_knobs import PORTFOLIO, Knobs, drawn, varied
 from halfulp.backends.cuda.litmus_launch import OPTIONS, Kernel, Launches
 from halfulp.backends.cuda.litmus_shelf import source

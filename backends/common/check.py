@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
+from halfulp.adapters.protocol import Rejected, Unsupported
 from halfulp.backends.common.types import SCALARS, Scalar
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel
 
@@ -20,6 +21,19 @@ class TypeRefusal(Exception):
 
 class NotOffered(Exception):
     """The program uses what no backend has."""
+
+
+T = TypeVar("T")
+
+
+def answered(work: Callable[[], T]) -> T | Rejected | Unsupported:
+    """What ``work`` returns; where it raises one of the two above, an adapter's answer that says so."""
+    try:
+        return work()
+    except TypeRefusal as refusal:
+        return Rejected(str(refusal))
+    except NotOffered as missing:
+        return Unsupported(str(missing))
 
 
 def scalar(name: str) -> Scalar:

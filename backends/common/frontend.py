@@ -6,9 +6,11 @@ nothing is expected it becomes bool, i64 or f64, and later uses do not change it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from halfulp.backends.common.check import Signature, TypeRefusal, check, result_of, scalar, signature
+from halfulp.adapters.protocol import Compiled, Rejected, Unsupported
+from halfulp.backends.common.check import Signature, TypeRefusal, answered, check, result_of, scalar, signature
 from halfulp.backends.common.literals import default_type, encode
 from halfulp.backends.common.types import SCALARS, Scalar
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, Value
@@ -24,6 +26,19 @@ def checked(program: Kernel | Source) -> Kernel:
     kernel = elaborate(program) if isinstance(program, Source) else program
     check(kernel)
     return kernel
+
+
+def in_batches(
+    programs: Sequence[Kernel | Source],
+    size: int,
+    compiled: Callable[[Sequence[Kernel]], Sequence[Compiled | Unsupported]],
+) -> list[Compiled | Rejected | Unsupported]:
+    """An answer for each program: what ``compiled`` makes of the well typed ones, ``size`` at a time, or why not."""
+    found = [answered(partial(checked, program)) for program in programs]
+    kernels = [one for one in found if isinstance(one, Kernel)]
+    batches = (compiled(kernels[start : start + size]) for start in range(0, len(kernels), size))
+    answers = (answer for batch in batches for answer in batch)
+    return [next(answers) if isinstance(one, Kernel) else one for one in found]
 
 
 def elaborate(source: Source) -> Kernel:

@@ -1,9 +1,12 @@
-"""Which orders an atomic access may name, as the backends read the dialect (``intent:11-e``, ``intent:11-g``)."""
+"""Which atomics there are, as the backends read the dialect: dtypes, and orders (``intent:11-e``, ``intent:11-g``)."""
 
 from __future__ import annotations
 
-from halfulp.backends.common.check import TypeRefusal
-from halfulp.oracle.memory.program import Access, Cas, Load, Program, Rmw, Store
+from halfulp.backends.common.check import NotOffered, TypeRefusal
+from halfulp.oracle.memory.program import RMW_KINDS, Access, Cas, Load, Program, Rmw, Store
+
+DTYPES = ("i32", "u32", "i64", "u64")
+"""Dtypes with atomics."""
 
 ADMITTED: dict[type[Access], tuple[str | None, ...]] = {
     Load: (None, "relaxed", "acquire"),
@@ -23,7 +26,24 @@ def check_access(access: Access) -> None:
         raise TypeRefusal(f"intent:11-g: an atomic {name} has no scope argument, and here it is {access.scope!r}")
 
 
+def check_dtype(dtype: str) -> None:
+    """Raises NotOffered where there are no atomics on it."""
+    if dtype not in DTYPES:
+        raise NotOffered(f"no atomics on {dtype}")
+
+
 def check_program(program: Program) -> None:
-    """Raises TypeRefusal for the first access that is ill-typed."""
+    """Raises TypeRefusal for the first access that is ill-typed; NotOffered for a location without atomics."""
     for access in program.accesses:
         check_access(access)
+    for location in program.locations:
+        check_dtype(location.dtype)
+
+
+def check_contest(kind: str, dtype: str, order: str) -> None:
+    """Raises TypeRefusal or NotOffered where the operation is ill-typed, or not of the backends."""
+    check_dtype(dtype)
+    if kind not in (*RMW_KINDS, "cas"):
+        raise NotOffered(f"no read-modify-write {kind}")
+    if order not in ADMITTED[Rmw]:
+        raise TypeRefusal(f"intent:11-e: a read-modify-write has no order {order}")

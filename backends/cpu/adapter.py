@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 from halfulp.adapters.protocol import Array, Compiled, Facts, Options, Rejected, Unsupported
 from halfulp.backends.common.arrays import Arrays
 from halfulp.backends.common.check import NotOffered, TypeRefusal
-from halfulp.backends.common.frontend import checked
+from halfulp.backends.common.frontend import checked, in_batches
 from halfulp.backends.cpu import jit
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.lower import Module
@@ -36,21 +36,7 @@ class CpuAdapter(LitmusMethods):
             ValueError: no such optimisation level.
         """
         self._check_level(options)
-        answers: list[Compiled | Rejected | Unsupported | None] = [None] * len(programs)
-        kernels: list[tuple[int, Kernel]] = []
-        for position, program in enumerate(programs):
-            try:
-                kernels.append((position, checked(program)))
-            except TypeRefusal as refusal:
-                answers[position] = Rejected(str(refusal))
-            except NotOffered as missing:
-                answers[position] = Unsupported(str(missing))
-        for start in range(0, len(kernels), BATCH):
-            batch = kernels[start : start + BATCH]
-            compiled = _compile([kernel for _, kernel in batch], options.opt_level)
-            for (position, _), answer in zip(batch, compiled, strict=True):
-                answers[position] = answer
-        return [answer for answer in answers if answer is not None]
+        return in_batches(programs, BATCH, lambda kernels: _compile(kernels, options.opt_level))
 
     def artifact(self, program: Kernel | Source, options: Options) -> str:
         """The LLVM IR of a program, optimised for the level.

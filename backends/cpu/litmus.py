@@ -13,19 +13,16 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from halfulp.adapters.protocol import Array, Contest, ContestRun, LitmusOptions, LitmusRun
-from halfulp.backends.common.check import NotOffered, TypeRefusal
-from halfulp.backends.common.litmus_check import check_program
+from halfulp.backends.common.litmus_check import check_contest, check_program
 from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cpu import jit
 from halfulp.backends.cpu.ir import Code, Operand, Reg, constant
-from halfulp.backends.cpu.litmus_lower import KINDS, ORDERS, Accesses
+from halfulp.backends.cpu.litmus_lower import Accesses
 from halfulp.backends.cpu.litmus_native import SUPPORT, Cells, Meeting, context, loop, progress_counters
 from halfulp.oracle.memory.program import Cas, If, Instruction, Load, Outcome, Program, Rmw, Store
 
 ROUND = 1 << 14
 """Instances of one round: their cells fit into the second-level cache of most machines."""
-
-DTYPES = ("i32", "u32", "i64", "u64")
 
 NUMPY = {"i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "bool": "u1"}
 """Arrays of values; a success flag takes a byte."""
@@ -167,9 +164,6 @@ def thread_codes(program: Program, accesses: AccessesOf = lowering) -> list[Thre
         NotOffered: a location has a dtype on which this backend has no atomics.
     """
     check_program(program)
-    for location in program.locations:
-        if location.dtype not in DTYPES:
-            raise NotOffered(f"no atomics on {location.dtype}")
     return [ThreadCode(program, number, accesses) for number in range(len(program.threads))]
 
 
@@ -444,12 +438,7 @@ class ContestCode:
     """
 
     def __init__(self, kind: str, dtype: str, order: str, opt_level: int, accesses: AccessesOf = lowering) -> None:
-        if dtype not in DTYPES:
-            raise NotOffered(f"no atomics on {dtype}")
-        if kind not in (*KINDS, "cas"):
-            raise NotOffered(f"no read-modify-write {kind}")
-        if order not in ORDERS:
-            raise TypeRefusal(f"intent:11-e: a read-modify-write has no order {order}")
+        check_contest(kind, dtype, order)
         self.dtype = dtype
         self._library = jit.Library(contest_code(kind, dtype, order, accesses), opt_level)
         self._function = self._library.function("contest", 1)

@@ -12,7 +12,7 @@ from halfulp.adapters.protocol import (
     Unsupported,
     UnsupportedError,
 )
-from halfulp.backends.common.check import NotOffered, TypeRefusal
+from halfulp.backends.common.check import NotOffered, TypeRefusal, answered
 from halfulp.backends.cpu.litmus import AccessesOf, artifact, compiled, compiled_contest, lowering
 from halfulp.oracle.memory.program import Program
 
@@ -28,12 +28,7 @@ class LitmusMethods:
 
     def run_litmus(self, program: Program, options: LitmusOptions) -> LitmusRun | Rejected | Unsupported:
         """Run a litmus program; see `halfulp.adapters.protocol.HasLitmus`."""
-        try:
-            return compiled(program, options.opt_level, self.accesses).run(options)
-        except TypeRefusal as refusal:
-            return Rejected(str(refusal))
-        except NotOffered as missing:
-            return Unsupported(str(missing))
+        return answered(lambda: compiled(program, options.opt_level, self.accesses).run(options))
 
     def litmus_artifact(self, program: Program, options: Options) -> str:
         """The LLVM IR of a litmus program, optimised for the level; see `HasLitmusArtifact`."""
@@ -44,10 +39,9 @@ class LitmusMethods:
 
     def run_contest(self, contest: Contest, options: LitmusOptions) -> ContestRun | Rejected | Unsupported:
         """Run a contest; see `halfulp.adapters.protocol.HasContests`."""
-        try:
+
+        def run() -> ContestRun:
             code = compiled_contest(contest.kind, contest.dtype, contest.order, options.opt_level, self.accesses)
-        except TypeRefusal as refusal:
-            return Rejected(str(refusal))
-        except NotOffered as missing:
-            return Unsupported(str(missing))
-        return code.run(contest, options)
+            return code.run(contest, options)
+
+        return answered(run)

@@ -17,9 +17,6 @@ FAILURES = {"relaxed": "relaxed", "acquire": "acquire", "release": "relaxed", "a
 _RMW = {"exchange": "xchg", "add": "add", "and": "and", "or": "or", "xor": "xor"}
 _EXTREMA = {"max": ("umax", "max"), "min": ("umin", "min")}
 
-KINDS = (*_RMW, *_EXTREMA)
-"""The kinds of read-modify-write."""
-
 
 class Accesses:
     """The accesses to cells of one dtype. ``cell`` is always the ``ptr`` of the location."""

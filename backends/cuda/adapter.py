@@ -16,7 +16,7 @@ from halfulp.adapters.protocol import (
     UnsupportedError,
 )
 from halfulp.backends.common.check import NotOffered, TypeRefusal
-from halfulp.backends.common.frontend import checked
+from halfulp.backends.common.frontend import checked, in_batches
 from halfulp.backends.common.lowering import Lowering
 from halfulp.backends.cuda.driver import DriverMissingError, device
 from halfulp.backends.cuda.functions import CudaLowering
@@ -95,21 +95,7 @@ class CudaAdapter(CudaLitmusMethods):
             ValueError: no such optimisation level.
         """
         self._check_level(options)
-        answers: list[Compiled | Rejected | Unsupported | None] = [None] * len(programs)
-        kernels: list[tuple[int, Kernel]] = []
-        for position, program in enumerate(programs):
-            try:
-                kernels.append((position, checked(program)))
-            except TypeRefusal as refusal:
-                answers[position] = Rejected(str(refusal))
-            except NotOffered as missing:
-                answers[position] = Unsupported(str(missing))
-        for start in range(0, len(kernels), BATCH):
-            batch = kernels[start : start + BATCH]
-            compiled = self._compile([kernel for _, kernel in batch], options.opt_level)
-            for (position, _), answer in zip(batch, compiled, strict=True):
-                answers[position] = answer
-        return [answer for answer in answers if answer is not None]
+        return in_batches(programs, BATCH, lambda kernels: self._compile(kernels, options.opt_level))
 
     def artifact(self, program: Kernel | SourceProgram, options: Options) -> str:
         """The PTX of a program.

@@ -14,7 +14,7 @@ from halfulp.adapters.protocol import (
     Unsupported,
     UnsupportedError,
 )
-from halfulp.backends.common.check import NotOffered, TypeRefusal
+from halfulp.backends.common.check import NotOffered, TypeRefusal, answered
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf, thread_codes
 from halfulp.backends.cuda.litmus_shelf import Shelf
 from halfulp.backends.cuda.nvrtc import DEFAULT_ARCH
@@ -49,15 +49,14 @@ class CudaLitmusMethods:
 
     def run_litmus(self, program: Program, options: LitmusOptions) -> LitmusRun | Rejected | Unsupported:
         """Run a litmus program; see `halfulp.adapters.protocol.HasLitmus`."""
-        try:
+
+        def run() -> LitmusRun | Unsupported:
             if self.compile_only:
-                thread_codes(program, self.accesses)
+                thread_codes(program, self.accesses)  # refuses what is ill-typed
                 return Unsupported(COMPILE_ONLY)
             return self._shelf.litmus(program).run(options)
-        except TypeRefusal as refusal:
-            return Rejected(str(refusal))
-        except NotOffered as missing:
-            return Unsupported(str(missing))
+
+        return answered(run)
 
     def litmus_artifact(self, program: Program, options: Options) -> str:
         """The PTX of a litmus program; see `HasLitmusArtifact`. It is the same at every level."""
@@ -68,12 +67,6 @@ class CudaLitmusMethods:
 
     def run_contest(self, contest: Contest, options: LitmusOptions) -> ContestRun | Rejected | Unsupported:
         """Run a contest; see `halfulp.adapters.protocol.HasContests`."""
-        try:
-            if self.compile_only:
-                return Unsupported(COMPILE_ONLY)
-            code = self._shelf.contest(contest.kind, contest.dtype, contest.order)
-        except TypeRefusal as refusal:
-            return Rejected(str(refusal))
-        except NotOffered as missing:
-            return Unsupported(str(missing))
-        return code.run(contest, options)
+        if self.compile_only:
+            return Unsupported(COMPILE_ONLY)
+        return answered(lambda: self._shelf.contest(contest.kind, contest.dtype, contest.order).run(contest, options))

@@ -7,22 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfulp.adapters.protocol import Contest, ContestRun, LitmusOptions
-from halfulp.backends.common.check import NotOffered, TypeRefusal
 from halfulp.backends.cuda.driver import Buffer, Function, Timer
-from halfulp.backends.cuda.litmus_lower import DTYPES, ORDERS
-from halfulp.oracle.memory.program import RMW_KINDS
 
 NUMPY = {"i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8"}
-
-
-def check_contest(kind: str, dtype: str, order: str) -> None:
-    """Raises TypeRefusal or NotOffered where the operation is ill-typed, or not of this backend."""
-    if dtype not in DTYPES:
-        raise NotOffered(f"no atomics on {dtype}")
-    if kind not in (*RMW_KINDS, "cas"):
-        raise NotOffered(f"no read-modify-write {kind}")
-    if order not in ORDERS:
-        raise TypeRefusal(f"intent:11-e: a read-modify-write has no order {order}")
 
 
 @dataclass

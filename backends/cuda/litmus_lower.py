@@ -12,17 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from halfulp.backends.common.check import NotOffered
 from halfulp.backends.common.litmus_check import check_program
 from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cuda.cpp import PRELUDE
 from halfulp.oracle.memory.program import Access, Cas, If, Instruction, Load, Operand, Program, Rmw, Store
-
-DTYPES = ("i32", "u32", "i64", "u64")
-"""Dtypes with atomics."""
-
-ORDERS = ("relaxed", "acquire", "release", "acq_rel")
-"""The orders of the language, in PTX's words, which are the same."""
 
 
 class Accesses:
@@ -197,9 +190,6 @@ def thread_codes(program: Program, accesses: AccessesOf = Accesses) -> list[Thre
         NotOffered: a location has a dtype on which this backend has no atomics.
     """
     check_program(program)
-    for location in program.locations:
-        if location.dtype not in DTYPES:
-            raise NotOffered(f"no atomics on {location.dtype}")
     return [ThreadCode(program, number, accesses) for number in range(len(program.threads))]
 
 

@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 
 from halfulp.backends.common.check import NotOffered, TypeRefusal
+from halfulp.backends.common.litmus_check import check_contest
 from halfulp.backends.cuda import litmus_native as native
 from halfulp.backends.cuda.driver import device
 from halfulp.backends.cuda.litmus import Litmus
-from halfulp.backends.cuda.litmus_contest import ContestCode, check_contest
+from halfulp.backends.cuda.litmus_contest import ContestCode
 from halfulp.backends.cuda.litmus_launch import OPTIONS, Kernel
 from halfulp.backends.cuda.litmus_lower import Accesses, AccessesOf, entries, thread_codes
 from halfulp.backends.cuda.nvrtc import compile_source
