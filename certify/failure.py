@@ -14,6 +14,8 @@ WIDTH = 100
 LONGEST = 24
 """Lines of a program that are shown."""
 _LABEL = 11
+_READ_WITH = {"intent:5.2-i": "reading:26"}
+"""A clause that says of an operation only that there is one, and the reading that says what it gives."""
 
 
 def rule_of(clause: str) -> str:
@@ -41,8 +43,9 @@ def failure_text(finding: Finding, backend: str) -> str:
         finding: the breach.
         backend: how the backend was named on the command line, for the replay command.
     """
-    lines = [_wrapped(f"{finding.clause}: {rule_of(finding.clause)}".rstrip(": "), ""), ""]
-    lines.append(_headline(finding))
+    broken = [finding.clause, *([_READ_WITH[finding.clause]] if finding.clause in _READ_WITH else [])]
+    rules = " ".join(filter(None, map(rule_of, broken)))
+    lines = [_wrapped(f"{', '.join(broken)}: {rules}".rstrip(": "), ""), "", _headline(finding)]
     if finding.kernel:
         lines += ["", *(f"    {line}" for line in _listing(finding.kernel))]
     inputs = len(finding.simplest.inputs) if finding.simplest else 0

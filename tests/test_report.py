@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
@@ -48,6 +49,13 @@ def test_failure_text() -> None:
     assert "cast_truncates" not in flat  # a rule that fits without exception makes the others uninteresting
     assert lines[-1] == "replay     halfulp replay hu1-abc --backend 'pipe:./run --fast'"
     assert max(map(len, lines)) <= 100
+
+
+def test_a_clamping_cast_is_held_to_the_reading_that_says_what_it_gives() -> None:
+    """The clause says only that a plain cast does not clamp."""
+    text = failure_text(replace(FINDING, clause="intent:5.2-i"), "numpy")
+    assert text.startswith("intent:5.2-i, reading:26: Clamping is an operation of its own.")
+    assert "Saturating casts clamp to" in text
 
 
 def test_imperfect_suspects_come_with_their_shares() -> None:
