@@ -12,7 +12,7 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help certify test lint format docs bench clean
+.PHONY: help certify test lint format docs vectors bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -45,6 +45,9 @@ format: $(STAMP)  ## let ruff rewrite the sources
 docs: $(STAMP)  ## write the generated pages of docs/ anew
 	$(BIN)/python docs/_generate.py
 	$(BIN)/python docs/_generate.py detection
+
+vectors: $(STAMP)  ## write the golden vectors anew, and their archive
+	$(BIN)/halfulp vectors generate --out vectors/data --archive dist/halfulp-vectors.tar.gz
 
 bench: $(STAMP)  ## measure the oracle; see benchmarks/README.md
 	$(BIN)/python benchmarks/judge_speed.py
