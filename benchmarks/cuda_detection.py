@@ -38,7 +38,7 @@ def of_backend(means: Means, seed: int) -> dict[str, Any]:
     judged, found = 0, []
     for place in places.values():
         trial = try_place(backend, place, means, Plan(seed, "quick"))
-        judged += sum(tally.allowed + tally.forbidden + tally.unspecified for tally in trial.tallies)
+        judged += trial.judged
         found += [f"{finding.id} {finding.clause} {finding.message}" for finding in trial.findings]
     backend.close()
     return {"places": len(places), "judged": judged, "findings": found}

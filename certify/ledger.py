@@ -246,7 +246,7 @@ def measure(
         if tally.max_distance is None:
             continue
         every = len(signature.args) == 1 and form == "array" and signature.formats[0].code_count <= enumerated
-        inputs = tally.allowed + tally.forbidden + tally.unspecified + tally.no_claim
+        inputs = tally.judged + tally.no_claim
         if every:
             inputs = signature.formats[0].code_count
         found = Entry(key, tally.max_distance, tuple(tally.max_argument), inputs, every, now(), dict(versions))

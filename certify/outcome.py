@@ -109,7 +109,7 @@ class Outcome:
     @property
     def judged(self) -> int:
         """Results with a claim: whose value could have been forbidden or unspecified."""
-        return sum(judged(tally) for tally in self.tallies)
+        return sum(tally.judged for tally in self.tallies)
 
     @property
     def programs(self) -> int:
@@ -150,11 +150,6 @@ class Outcome:
             f"CERTIFIED{scope}: 0 forbidden results among {self.judged:,} judged, "
             f"{plural(self.programs, 'program')}{but}"
         )
-
-
-def judged(tally: Tally) -> int:
-    """Results of one tally that a claim was made about."""
-    return tally.allowed + tally.forbidden + tally.unspecified
 
 
 def chapter_key(chapter: str) -> tuple[list[int], str]:

@@ -89,11 +89,10 @@ def _try_program(
         tally.forbidden += int(counts[Verdict.FORBIDDEN])
         tally.unspecified += int(counts[Verdict.UNSPECIFIED])
         tally.no_claim += int(counts[Verdict.NO_CLAIM])
-    judged = tally.allowed + tally.forbidden + tally.unspecified
-    tally.cases[subject.clause] = judged
+    tally.cases[subject.clause] = tally.judged
     if not tally.forbidden:
         return None
-    finding.forbidden, finding.judged = tally.forbidden, judged
+    finding.forbidden, finding.judged = tally.forbidden, tally.judged
     finding.clauses = {subject.clause: tally.forbidden}
     if explain and callable(program):
         _explain(finding, subject, level, program, outputs, verdicts)

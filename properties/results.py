@@ -46,6 +46,11 @@ class Tally:
     cases: dict[str, int] = field(default_factory=dict)
     evidence: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def judged(self) -> int:
+        """Results that a claim was made about."""
+        return self.allowed + self.forbidden + self.unspecified
+
 
 @dataclass
 class Finding:
@@ -86,3 +91,8 @@ class Trial:
 
     tallies: list[Tally] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def judged(self) -> int:
+        """Results of all tallies that a claim was made about."""
+        return sum(tally.judged for tally in self.tallies)

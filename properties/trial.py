@@ -187,7 +187,7 @@ class _Work:
             kernel=str(self.form.kernel),
             dtypes=(*self.signature.args, self.signature.result),
             forbidden=self.tally.forbidden,
-            judged=self.tally.allowed + self.tally.forbidden + self.tally.unspecified,
+            judged=self.tally.judged,
             clauses={name: count for name, count in evidence.clauses.items() if count},
         )
 

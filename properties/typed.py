@@ -174,7 +174,7 @@ def try_acceptances(adapter: Adapter, clause: str, plan: Plan, *, explain: bool 
                 finding.token = encode(Recorded(tally.id, clause, source, level, again))
             trial.findings.append(finding)
     tally.seconds = time.perf_counter() - start
-    tally.cases[clause] = tally.allowed + tally.forbidden + tally.unspecified
+    tally.cases[clause] = tally.judged
     if not ran and not refused and not broken:
         tally.state, tally.reason = "unsupported", reasons[0] if reasons else "nothing to compile"
     if refused:

@@ -98,7 +98,7 @@ def _until_seen(recorded: RecordedLitmus | RecordedContest, backend: str, most: 
         runs += 1
         if tally.state == "unsupported":
             raise CommandError(f"the backend does not offer what the program uses: {tally.reason}")
-        done += tally.allowed + tally.forbidden + tally.unspecified + tally.no_claim
+        done += tally.judged + tally.no_claim
         if finding is not None:
             print(failure_text(finding, backend))
             print(f"\nseen again in run {runs}, after {done:,} {what}; then {_recorded(recorded)}")

@@ -58,7 +58,7 @@ def _row(name: str, clause: str, plan: Plan) -> Row:
     judged = 0
     first = ""
     for trial in trials(chosen.make(), clause, plan):
-        judged += sum(tally.allowed + tally.forbidden + tally.unspecified for tally in trial.tallies)
+        judged += trial.judged
         first = first or next((tally.id for tally in trial.tallies if tally.unspecified), "")
         for finding in trial.findings:
             if clause in ("", finding.clause) or clause in finding.clauses:

@@ -72,7 +72,7 @@ def try_place(backend: Adapter, place: Place, means: Means, plan: Plan) -> Trial
 
 
 def _row(suspect: CudaSuspect, place: Place, means: Means, trial: Trial, seconds: float) -> Row:
-    judged = sum(tally.allowed + tally.forbidden + tally.unspecified for tally in trial.tallies)
+    judged = trial.judged
     row = Row(suspect.name, suspect.fault, place.clause, means, getattr(place, means), "", 0, judged, seconds)
     for finding in trial.findings:
         if not suspect.fault or place.clause == finding.clause or place.clause in finding.clauses:

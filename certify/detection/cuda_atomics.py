@@ -75,12 +75,11 @@ def by_ptx(name: str) -> Row:
     suspect = CUDA_LITMUS_SUSPECTS[name]
     start = time.perf_counter()
     trial = try_orders_of(CudaSaboteur(f"{name}:compile-only"), "u64")
-    judged = sum(tally.allowed + tally.forbidden for tally in trial.tallies)
     hits = [finding for finding in trial.findings if not suspect.fault or suspect.clause in finding.clauses]
     where = hits[0].id if hits else ""
     forbidden = sum(tally.forbidden for tally in trial.tallies) if hits else 0
     seconds = time.perf_counter() - start
-    return Row(name, suspect.clause, suspect.fault, "ptx", where, forbidden, judged, seconds, suspect.ptx)
+    return Row(name, suspect.clause, suspect.fault, "ptx", where, forbidden, trial.judged, seconds, suspect.ptx)
 
 
 @cache

@@ -110,7 +110,7 @@ def _row(chosen: Suspect, clause: str, plan: Plan) -> Row:
     judged = 0
     first = ""
     for trial in trials(chosen, clause, plan):
-        judged += sum(tally.allowed + tally.forbidden + tally.unspecified for tally in trial.tallies)
+        judged += trial.judged
         first = first or next((tally.id for tally in trial.tallies), "")
         for finding in trial.findings:
             if not clause or clause == finding.clause or clause in finding.clauses:
