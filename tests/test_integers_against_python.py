@@ -116,3 +116,30 @@ def test_wide_arrays_are_used_where_they_must_be() -> None:
     drawn: Any = np.array([draw(fmt, rng) for _ in range(2000)], np.uint64)
     assert (drawn >> np.uint64(63)).any()
     assert (drawn == 1 << 63).any()
+
+
+@pytest.mark.parametrize("result", ["i128", "u128", "i64", "u8"])
+def test_saturating_casts_from_floats(result: str) -> None:
+    """Also where numpy has no integer so wide."""
+    fmt, source = format_of(result), format_of("f64")
+    values = [
+        0.0,
+        -0.5,
+        1.5,
+        -2.0,
+        255.0,
+        256.0,
+        2.0**63,
+        2.0**64,
+        -(2.0**63),
+        1e38,
+        2.0**127,
+        2.0**128,
+        -(2.0**127),
+        1e300,
+    ]
+    signature = Signature("cast_saturate", ("f64",), result)
+    codes = np.array(values).view(source.storage)
+    allowed = OPERATIONS["cast_saturate"].allowed(signature, (codes,))
+    expected = [min(max(int(value), fmt.min_int), fmt.max_int) % fmt.code_count for value in values]
+    assert allowed.nearest.tolist() == as_bits(fmt, expected).tolist()

@@ -129,9 +129,13 @@ def cast_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedSet:
     rounded = rounding_array.cast_float(src, dst, bits)
     allowed = exactly(dst, rounded.bits)
     infinite = codes.is_infinite(src, bits) if src.infinity and not dst.infinity else None
-    allowed = finite_range(allowed, rounded, infinite)
+    return _where_there_is_a_code(dst, finite_range(allowed, rounded, infinite), rounded)
+
+
+def _where_there_is_a_code(dst: Format, allowed: AllowedSet, rounded: rounding_array.Rounded) -> AllowedSet:
+    """No claim where the format has nothing for the value: NaN, zero or a sign that it lacks."""
     if (dst.nan == "none" or not dst.has_zero) and rounded.invalid.any():
-        allowed = replace(allowed, claim=together((allowed.claim, ~rounded.invalid)))
+        return replace(allowed, claim=together((allowed.claim, ~rounded.invalid)))
     return allowed
 
 
@@ -142,7 +146,8 @@ def saturate_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedS
         if src.is_int:
             return exactly(dst, rounding_array.cast_int_to_float(src, dst, bits, overflow="saturate").bits)
         if not dst.infinity:
-            return exactly(dst, rounding_array.cast_float(src, dst, bits, overflow="saturate").bits)
+            rounded = rounding_array.cast_float(src, dst, bits, overflow="saturate")
+            return _where_there_is_a_code(dst, exactly(dst, rounded.bits), rounded)
         plain = rounding_array.cast_float(src, dst, bits).bits
         # The largest finite number is the code below infinity's.
         return exactly(dst, plain - codes.is_infinite(dst, plain))
@@ -155,8 +160,9 @@ def saturate_allowed(signature: Signature, operands: Sequence[Bits]) -> AllowedS
     return mark_unspecified(exactly(dst, result), codes.is_nan(src, bits))
 
 
-def _extreme(value: int) -> np.ndarray[tuple[int], np.dtype[np.int64 | np.uint64]]:
-    return np.array([value], np.uint64 if value > 0 else np.int64)
+def _extreme(value: int) -> np.ndarray[tuple[int], np.dtype[Any]]:
+    """An integer of up to 128 bits, as Python's own where numpy has none so wide."""
+    return np.array([value], object)
 
 
 def _clamp_ints(src: Format, dst: Format, bits: Bits) -> Bits:
