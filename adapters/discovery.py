@@ -132,7 +132,7 @@ def _from_module(module: str, path: str, registered: dict[str, EntryPoint]) -> A
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
     if not all(part.isidentifier() for part in module.split(".")):
-        raise AdapterError(f"{spec!r}: {module!r} is not the name of a module{_as_module(module)}; {_forms()}")
+        raise AdapterError(f"{module!r} is not the name of a module{_as_module(module)}; {_forms()}")
     hint = _as_module(module) or _did_you_mean(module, registered)
     return _instance(_attribute(_import(module, repr(spec), hint), path, repr(spec)), None, repr(spec))
 
