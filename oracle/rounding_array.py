@@ -2,9 +2,9 @@
 
 Three kinds of path, all giving the same results:
 
-* *generic*: integers of 64 or 128 bits (`oracle.exact`, `round_array`), for every format, direction and
-policy; * *tables*: all codes of a short format, computed once by the generic path; * *host*: the processor's
-own f32 and f64 (`oracle.hardware`), nearest-even only.
+* *generic*: integers of 64 or 128 bits (`oracle.exact`, `round_array`), for every format, direction and policy;
+* *tables*: all codes of a short format, computed once by the generic path;
+* *host*: the processor's own f32 and f64 (`oracle.hardware`), nearest-even only.
 
 Which path is taken is decided in `cast_float`, `cast_int_to_float`, `cast_float_to_int` and `_arithmetic`;
 the argument why a shorter path gives the same result stands there.
@@ -410,11 +410,6 @@ def fma(fmt: Format, a: Bits, b: Bits, c: Bits) -> Rounded:
     total = hardware.fused_multiply_add(*(codes.float64_values(fmt, bits) for bits in (a, b, c)))
     rounded = cast_float(_F64, fmt, total.view(np.uint64))
     return Rounded(rounded.bits, lambda: arithmetic_generic("fma", fmt, (a, b, c)).flags)
-
-
-def exact_fma(fmt: Format, a: Bits, b: Bits, c: Bits) -> Exact:
-    """a*b + c before rounding; see `oracle.exact`. `deliver` rounds it to any format of at most 53 bits."""
-    return exact.fused_multiply_add(*(codes.decode(fmt, bits) for bits in (a, b, c)))
 
 
 _EXACT: dict[str, Callable[..., Exact]] = {

@@ -22,7 +22,6 @@ from halfulp.oracle.memory.cycles import (
     necklaces,
     strongest,
     variants,
-    weaker_or_equal,
     with_orders,
 )
 from halfulp.oracle.memory.interleaving import interleaved, sequential
@@ -221,6 +220,12 @@ def test_the_catalogue_has_what_the_table_has() -> None:
 def test_a_cycle_can_be_forbidden_iff_all_segments_but_one_are_handovers(size: int) -> None:
     for segments in necklaces(size):
         assert bool(minimal_orders(cycle(segments))) == (segments.count("Rfe") >= size - 1), segments
+
+
+def weaker_or_equal(first: Program, second: Program) -> bool:
+    """Whether no access of ``first`` has an order that the same access of ``second`` lacks."""
+    pairs = zip(first.accesses, second.accesses, strict=True)
+    return all(a.order == b.order or a.order == "relaxed" or b.order == "acq_rel" for a, b in pairs)
 
 
 def test_minimal_orders_are_all_and_minimal() -> None:

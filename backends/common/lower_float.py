@@ -26,8 +26,6 @@ _COMPARISONS: dict[str, FloatPredicate] = {
     "gt": "ogt",
     "ge": "oge",
 }
-FUSED = ("fused_add", "fused_sub", "fused_rsub")
-"""a*b + c, a*b - c and c - a*b, rounded once; f32 and f64 alone."""
 
 
 def lower(code: Code, op: str, dtype: Scalar, args: Sequence[Reg]) -> Reg:
@@ -48,7 +46,7 @@ def lower(code: Code, op: str, dtype: Scalar, args: Sequence[Reg]) -> Reg:
         result = code.sqrt(values[0])
     elif op == "floor":
         result = code.floor(values[0])
-    else:
+    else:  # a*b + c, a*b - c or c - a*b, rounded once; f32 and f64 alone
         a, b, c = values
         if op == "fused_sub":
             c = code.fneg(c)

@@ -94,11 +94,6 @@ def current() -> Source:
     return _sources[-1]
 
 
-def install(source: Source) -> None:
-    """Use another source from now on."""
-    _sources.append(source)
-
-
 @contextmanager
 def use(source: Source) -> Iterator[None]:
     """Use another source for a while (``with source.use(SlowPath()): ...`` compares two)."""

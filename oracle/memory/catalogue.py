@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from halfulp.oracle.memory.cycles import (
+    Form,
     canonical,
     cycle,
     cycle_name,
@@ -199,6 +200,7 @@ def operations(dtype: str) -> Iterator[Program]:
 def updates_in_cycles() -> Iterator[Program]:
     """Message passing with every access replaced, and every segment that is no Rfe between two updates."""
     message = ("Fre", "Rfe")
+    updates: tuple[Form, ...] = ("rmw", "cas")
     names = {
         (0, "end"): "payload-write",
         (1, "start"): "flag-write",
@@ -207,7 +209,7 @@ def updates_in_cycles() -> Iterator[Program]:
     }
     for place, name in names.items():
         reads = name.endswith("read")
-        for how in ("rmw", "cas", "cas_failure") if reads else ("rmw", "cas"):
+        for how in (*updates, "cas_failure") if reads else updates:
             if (place, how) != ((1, "end"), "cas_failure"):  # that one has a family of its own
                 yield cycle(message, {place: how}, f"MP-{name}-{how.replace('_', '-')}")
     yield cycle(message, {(1, "start"): "rmw", (1, "end"): "rmw"}, "MP-flag-rmw")
@@ -216,7 +218,7 @@ def updates_in_cycles() -> Iterator[Program]:
             if segment == "Rfe" or (at == 1 and segments[0] == segment):
                 continue
             parts = ("start", "middle") if ";" in segment else ("start", "end")
-            for how in ("rmw", "cas"):
+            for how in updates:
                 yield cycle(segments, {(at, part): how for part in parts}, f"{cycle_name(segments)}-{how}-{'xy'[at]}")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
-from typing import Any
+from typing import Any, Literal
 
 from halfulp.oracle.memory.model import MODEL, Model
 from halfulp.oracle.memory.program import (
@@ -64,7 +64,7 @@ CLASSIC: Mapping[tuple[str, ...], str] = {
 }
 """Names in use, by segments in canonical rotation."""
 
-HOW = ("atomic", "rmw", "cas", "cas_failure")
+Form = Literal["atomic", "rmw", "cas", "cas_failure"]
 """What may stand for an access of a cycle: a load or store; a read-modify-write; a compare-exchange that takes place;
 for a read, one that does not."""
 
@@ -104,7 +104,7 @@ class Builder:
         self.weak[f"{thread}:{name}"] = value
         return name
 
-    def read(self, thread: int, location: str, value: int, how: str = "atomic") -> None:
+    def read(self, thread: int, location: str, value: int, how: Form = "atomic") -> None:
         """An access that has to read ``value``."""
         register = self.register(thread, "r", value)
         access: Access
@@ -119,7 +119,7 @@ class Builder:
                 access = Cas(register, self.register(thread, "s", 0), location, value + 6, value + 7)
         self.threads[thread].append(access)
 
-    def write(self, thread: int, location: str, value: int, how: str = "atomic") -> None:
+    def write(self, thread: int, location: str, value: int, how: Form = "atomic") -> None:
         """An access that writes ``value``; where it reads too, it has to read ``value - 1``."""
         access: Access
         match how:
@@ -141,7 +141,7 @@ class Builder:
         )
 
 
-How = Mapping[tuple[int, str], str]
+How = Mapping[tuple[int, str], Form]
 """For some accesses of a cycle, what stands for them: by the number of the location and ``"start"``, ``"middle"`` or
 ``"end"`` of its segment."""
 
@@ -241,12 +241,6 @@ def variants(program: Program) -> Iterator[Program]:
     choices = product(*(orders_of(access) for access in program.accesses))
     for orders in sorted(choices, key=lambda orders: sum(STRENGTH[order] for order in orders)):
         yield with_orders(program, orders)
-
-
-def weaker_or_equal(first: Program, second: Program) -> bool:
-    """Whether no access of ``first`` has an order that the same access of ``second`` lacks."""
-    pairs = zip(first.accesses, second.accesses, strict=True)
-    return all(a.order == b.order or a.order == "relaxed" or b.order == "acq_rel" for a, b in pairs)
 
 
 def strongest(program: Program) -> Program:
