@@ -1,1 +1,1 @@
-"""What a person runs: the pytest plugin, the command line, reports, the ledger, sweeps, and trials of the suite itself."""
+"""What a person runs: the pytest plugin, the command line, reports, the ledger, sweeps; and trials of the suite."""
