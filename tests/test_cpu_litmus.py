@@ -25,8 +25,9 @@ from halfulp.adapters.protocol import (
     UnsupportedError,
 )
 from halfulp.backends.cpu import CpuAdapter
-from halfulp.backends.cpu.litmus import Counter, Litmus, processors
+from halfulp.backends.cpu.litmus import Counter, Litmus
 from halfulp.backends.cpu.litmus_native import Cells, Meeting, context, progress_counters
+from halfulp.backends.cpu.litmus_threads import processors
 from halfulp.certify.detection.atomics import detect
 from halfulp.certify.failure import failure_text
 from halfulp.certify.report import _evidence

@@ -8,6 +8,9 @@ from halfulp.oracle.memory.program import RMW_KINDS, Access, Cas, Load, Program,
 DTYPES = ("i32", "u32", "i64", "u64")
 """Dtypes with atomics."""
 
+NUMPY = {"i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "bool": "u1"}
+"""Arrays of values; a success flag takes a byte."""
+
 ADMITTED: dict[type[Access], tuple[str | None, ...]] = {
     Load: (None, "relaxed", "acquire"),
     Store: (None, "relaxed", "release"),

@@ -13,7 +13,9 @@ from halfulp.adapters.protocol import (
     UnsupportedError,
 )
 from halfulp.backends.common.check import NotOffered, TypeRefusal, answered
-from halfulp.backends.cpu.litmus import AccessesOf, artifact, compiled, compiled_contest, lowering
+from halfulp.backends.cpu.litmus import artifact, compiled
+from halfulp.backends.cpu.litmus_contest import compiled_contest
+from halfulp.backends.cpu.litmus_lower import Accesses, AccessesOf
 from halfulp.oracle.memory.program import Program
 
 
@@ -21,10 +23,10 @@ class LitmusMethods:
     """The methods of `HasLitmus`, `HasLitmusArtifact` and `HasContests`.
 
     Attributes:
-        accesses: how accesses are lowered; a backend that is wrong on purpose sets another function.
+        accesses: how accesses are lowered; a backend that is wrong on purpose sets another class.
     """
 
-    accesses: AccessesOf = staticmethod(lowering)
+    accesses: AccessesOf = Accesses
 
     def run_litmus(self, program: Program, options: LitmusOptions) -> LitmusRun | Rejected | Unsupported:
         """Run a litmus program; see `halfulp.adapters.protocol.HasLitmus`."""

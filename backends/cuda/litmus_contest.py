@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfulp.adapters.protocol import Contest, ContestRun, LitmusOptions
+from halfulp.backends.common.litmus_check import NUMPY
 from halfulp.backends.cuda.driver import Buffer, Function, Timer
-
-NUMPY = {"i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8"}
 
 
 @dataclass

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from halfulp.adapters.protocol import Adapter, LitmusOptions, LitmusRun, Rejected, Unsupported
-from halfulp.backends.common.types import SCALARS
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.litmus_lower import Accesses
 from halfulp.certify.saboteurs import atomics_code as wrong
@@ -31,7 +30,7 @@ class LitmusSaboteur(LitmusMethods, ReferenceAdapter):
     def __init__(self, name: str, kind: type[Accesses] = Accesses) -> None:
         super().__init__()
         self.name = f"saboteur:{name}"
-        self.accesses = lambda dtype: kind(SCALARS[dtype])
+        self.accesses = kind
 
 
 class LaxTyping(LitmusSaboteur):
