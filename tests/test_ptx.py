@@ -29,7 +29,8 @@ from halfulp.properties.known import KNOWN
 from halfulp.properties.plan import Plan
 from halfulp.properties.ptx import Code, Parameter, UnreadableError, is_ptx
 from halfulp.properties.ptx_items import CHAPTERS, GROUPS, shows_ptx, subject, together, try_group, try_part
-from halfulp.properties.ptx_rules import RULES, View, inspect
+from halfulp.properties.ptx_rules import RULES, inspect
+from halfulp.properties.ptx_view import View
 
 QUICK = Plan(0, "quick")
 ROOT = Path(__file__).resolve().parent.parent
