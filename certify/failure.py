@@ -26,6 +26,12 @@ def rule_of(clause: str) -> str:
     return str(clauses.READINGS.get(clause, ""))
 
 
+def broken_rule(clause: str) -> tuple[str, str]:
+    """What a breach of a clause breaks: ids, and the rule in our own words."""
+    ids = [clause, *([_READ_WITH[clause]] if clause in _READ_WITH else [])]
+    return ", ".join(ids), " ".join(filter(None, map(rule_of, ids)))
+
+
 def suspect_summary(name: str) -> str:
     """What a named wrong rule does, in a phrase; empty where it is not known."""
     known = import_module("halfulp.oracle.suspects").SUSPECTS | import_module("halfulp.oracle.memory.mutants").MUTANTS
@@ -43,9 +49,7 @@ def failure_text(finding: Finding, backend: str) -> str:
         finding: the breach.
         backend: how the backend was named on the command line, for the replay command.
     """
-    broken = [finding.clause, *([_READ_WITH[finding.clause]] if finding.clause in _READ_WITH else [])]
-    rules = " ".join(filter(None, map(rule_of, broken)))
-    lines = [_wrapped(f"{', '.join(broken)}: {rules}".rstrip(": "), ""), "", _headline(finding)]
+    lines = [_wrapped(": ".join(filter(None, broken_rule(finding.clause))), ""), "", _headline(finding)]
     if finding.kernel:
         lines += ["", *(f"    {line}" for line in _listing(finding.kernel))]
     inputs = len(finding.simplest.inputs) if finding.simplest else 0

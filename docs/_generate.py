@@ -26,6 +26,7 @@ from _results_cuda import cuda_page
 
 from halfulp.certify.detection import atomics
 from halfulp.certify.detection.values import as_markdown, detection_table
+from halfulp.certify.failure import broken_rule
 from halfulp.certify.saboteurs.atomics import LITMUS_SUSPECTS, LitmusSuspect
 from halfulp.oracle.clauses import CHAPTERS, CLAUSES, KINDS, READINGS, canonical_id
 from halfulp.oracle.formats import FORMATS, Format
@@ -435,8 +436,8 @@ def findings_page(name: str, report: dict[str, Any]) -> str:
     if results:
         parts.append("\n## Results\n")
     for clause, found in results.items():
-        rule = CLAUSES[clause].rule if clause in CLAUSES else READINGS[clause]
-        parts.append(f"\n**{clause}.** {rule}\n\n")
+        ids, rule = broken_rule(clause)
+        parts.append(f"\n**{ids}.** {rule}\n\n")
         heads = ("program", "wrong", "simplest input", "got", "allowed", "explained by")
         parts.append(table(heads, (_finding_row(finding) for finding in _one_per_signature(found))))
     programs = [finding for finding in report["findings"] if finding["simplest"] is None]
