@@ -43,7 +43,10 @@ def operands(name: str, fmt: Format, count: int, seed: int = 0) -> list[int]:
 
 
 def mpfr_context(fmt: Format) -> Any:
-    """MPFR computing in a format: its precision, its exponents (of a fraction in [1/2, 1)), its subnormal numbers."""
+    """MPFR computing in a format: its precision, its exponents, its subnormal numbers.
+
+    MPFR's number is 0.m * 2**e where IEEE 754 writes 1.m * 2**e, so its exponents are one larger.
+    """
     return gmpy2.context(
         precision=fmt.precision,
         emax=fmt.max_exponent + 1,

@@ -15,30 +15,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cpu_kernels import ADAPTER, build
 
-from halfulp.adapters.protocol import Compiled, Options, Rejected, Unsupported
+from halfulp.adapters.protocol import Options, Rejected
 from halfulp.backends import common as shared
 from halfulp.backends.common.check import OPERATIONS
 from halfulp.backends.common.types import SCALARS
-from halfulp.backends.cpu import CpuAdapter, jit
+from halfulp.backends.cpu import jit
 from halfulp.oracle.formats import CANONICAL, FLOATS, FORMATS, INTS, Format
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, one_node
 from halfulp.oracle.source import Call, Expression, Formed, Literal, Parameter, Source
 
-ADAPTER = CpuAdapter()
 LEVELS = (0, 3)
 NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2")
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def build(*programs: Kernel | Source, level: int = 3) -> list[Compiled]:
-    """Compile programs that must be accepted."""
-    compiled: list[Compiled] = []
-    for answer in ADAPTER.compile(programs, Options(level)):
-        assert not isinstance(answer, (Rejected, Unsupported)), answer
-        compiled.append(answer)
-    return compiled
 
 
 def run(op: str, dtypes: Sequence[str], result: str, *inputs: Array, level: int = 3) -> Array:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cpu_kernels import ADAPTER, build
 
-from halfulp.adapters.protocol import Compiled, Options, Rejected, Unsupported
+from halfulp.adapters.protocol import Options, Rejected, Unsupported
 from halfulp.backends.common import coefficients, derive
-from halfulp.backends.cpu import CpuAdapter, jit
+from halfulp.backends.cpu import jit
 from halfulp.oracle import codes, functions
 from halfulp.oracle.formats import FORMATS, Bits
 from halfulp.oracle.kernel import Apply, Constant, Input, Kernel, Type, one_node
@@ -25,7 +26,6 @@ from halfulp.oracle.ops.record import Signature
 from halfulp.oracle.sets import Verdict
 from halfulp.oracle.source import Call, Expression, Literal, Parameter, Source
 
-ADAPTER = CpuAdapter()
 LEVELS = (0, 3)
 NAMES = ("lgamma", "asin", "log1p", "erfc", "i0", "exp2", "tanh")
 NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2")
@@ -34,14 +34,6 @@ FLUSHING = {"approximate": True, "flush_to_zero": True}
 NATIVE = {"f32": np.float32, "f64": np.float64}
 
 INF, NAN = math.inf, math.nan
-
-
-def build(*programs: Kernel | Source, level: int = 3) -> list[Compiled]:
-    compiled: list[Compiled] = []
-    for answer in ADAPTER.compile(programs, Options(level)):
-        assert not isinstance(answer, (Rejected, Unsupported)), answer
-        compiled.append(answer)
-    return compiled
 
 
 def run(

@@ -15,6 +15,7 @@ from typing import Any
 import gmpy2
 import numpy as np
 import pytest
+from function_sources import mpfr_context
 
 from halfulp.oracle import codes
 from halfulp.oracle import rounding_array as twin
@@ -32,17 +33,6 @@ DEEP = bool(os.environ.get("HALFULP_DEEP"))
 def share(of: int, each: int) -> int:
     """How many operand tuples one of ``of`` tests takes: ``each``, or its part of a million."""
     return 1_000_000 // of if DEEP else each
-
-
-def context(fmt: Format) -> Any:
-    """MPFR's number is 0.m * 2**e where IEEE 754 writes 1.m * 2**e, so its exponents are one larger."""
-    return gmpy2.context(
-        precision=fmt.precision,
-        emax=fmt.max_exponent + 1,
-        emin=fmt.quantum_exponent + 1,
-        subnormalize=True,
-        round=gmpy2.RoundToNearest,
-    )
 
 
 def mpfr_values(fmt: Format, bits: Bits) -> list[Any]:
@@ -77,7 +67,7 @@ def test_arithmetic(op: str, fmt: Format) -> None:
     else:
         args = draws.triples(rng, fmt, count) if op == "fma" else draws.pairs(rng, fmt, count)
     columns = [mpfr_values(fmt, bits) for bits in args]
-    rule = getattr(context(fmt), op)
+    rule = getattr(mpfr_context(fmt), op)
     expected = [rule(*row) for row in zip(*columns, strict=True)]
     fast = twin.fma(fmt, *args) if op == "fma" else getattr(twin, op)(fmt, *args)
     assert_equal(fmt, fast.bits, expected, args)
@@ -90,7 +80,7 @@ def test_conversions(src: Format, dst: Format) -> None:
     rng = np.random.default_rng([SOURCES.index(src), IEEE.index(dst)])
     bits = draws.around_targets(rng, src, dst, share(len(SOURCES) * len(IEEE), 2_000))
     bits = np.concatenate([bits, draws.values(rng, src, len(bits) // 4)])
-    rule = context(dst).plus
+    rule = mpfr_context(dst).plus
     expected = [rule(value) for value in mpfr_values(src, bits)]
     if src.is_float:
         fast, generic = twin.cast_float(src, dst, bits), twin.cast_float_generic(src, dst, bits)
