@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from importlib import import_module
 
 from halfulp.certify.show import bits_text, percent_text
+from halfulp.oracle.clauses import CLAUSES, READINGS
+from halfulp.oracle.memory.mutants import MUTANTS
+from halfulp.oracle.suspects import SUSPECTS
 from halfulp.properties.results import Example, Finding
 from halfulp.properties.trial import KEPT
 
@@ -20,10 +22,7 @@ _READ_WITH = {"intent:5.2-i": "reading:26"}
 
 def rule_of(clause: str) -> str:
     """The rule of a clause or reading in our own words; empty where the id is not one of the dialect's."""
-    clauses = import_module("halfulp.oracle.clauses")
-    if clause in clauses.CLAUSES:
-        return str(clauses.CLAUSES[clause].rule)
-    return str(clauses.READINGS.get(clause, ""))
+    return CLAUSES[clause].rule if clause in CLAUSES else READINGS.get(clause, "")
 
 
 def broken_rule(clause: str) -> tuple[str, str]:
@@ -34,8 +33,8 @@ def broken_rule(clause: str) -> tuple[str, str]:
 
 def suspect_summary(name: str) -> str:
     """What a named wrong rule does, in a phrase; empty where it is not known."""
-    known = import_module("halfulp.oracle.suspects").SUSPECTS | import_module("halfulp.oracle.memory.mutants").MUTANTS
-    return str(known[name].summary).rstrip(".") if name in known else ""
+    known = SUSPECTS.get(name) or MUTANTS.get(name)
+    return known.summary.rstrip(".") if known else ""
 
 
 def replay_command(token: str, backend: str) -> str:

@@ -10,7 +10,6 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from halfulp.oracle.formats import FORMATS, WIDE, Bits, Format, format_of
 from halfulp.oracle.ops import OPERATIONS, typed
 from halfulp.oracle.ops.record import Attrs, Operation, Refused, Signature, Undecided
 from halfulp.oracle.sets import AllowedSet, Mask, Verdict
+from halfulp.oracle.suspects import SUSPECTS
 
 VERDICTS: dict[int, str] = {
     Verdict.ALLOWED: "allowed",
@@ -381,7 +381,7 @@ def _judgement(question: Question, allowed: AllowedSet, got: Bits) -> dict[str, 
 def explanations(question: Question, got: Bits, rows: Any) -> Iterable[tuple[str, Mask]]:
     """The named wrong rules that give some of these results, each with the mask of ``rows`` that it gives."""
     operands = [column[rows] for column in question.operands]
-    for name, suspect in import_module("halfulp.oracle.suspects").SUSPECTS.items():
+    for name, suspect in SUSPECTS.items():
         if suspect.fault and suspect.rule is not None and suspect.applies(question.signature):
             with np.errstate(all="ignore"):
                 answers = suspect.rule(question.signature, operands)

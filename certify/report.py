@@ -8,12 +8,12 @@ import tempfile
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from halfulp.certify.outcome import Outcome, by_chapter, signature_of
 from halfulp.certify.show import count_text, plural
+from halfulp.oracle.clauses import CHAPTERS
 from halfulp.properties.results import Finding, Tally
 
 SCHEMA = "halfulp-report-1"
@@ -145,7 +145,7 @@ def _circumstances(outcome: Outcome) -> Iterable[tuple[str, str]]:
 
 def _title(chapter: str, width: int) -> str:
     """The number and the title of a chapter; a record that belongs to two of them (``4/5``) shows both."""
-    titles = {known.number: str(known.title) for known in import_module("halfulp.oracle.clauses").CHAPTERS}
+    titles = {known.number: known.title for known in CHAPTERS}
     words = ", ".join(titles[number] for number in chapter.split("/") if number in titles)
     return textwrap.shorten(f"{chapter:<4}{words}", width, placeholder="").rstrip(",") if words else chapter
 
