@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from halfulp.adapters.protocol import Adapter, HasLitmusArtifact
 from halfulp.certify.detection.values import Row
+from halfulp.certify.saboteurs import orders
 from halfulp.certify.saboteurs.atomics import LITMUS_SUSPECTS
 from halfulp.oracle.memory.catalogue import FAMILIES
 from halfulp.oracle.memory.histories import KINDS
@@ -15,7 +16,6 @@ from halfulp.properties.litmus_items import VALUES, family_trials, try_family_in
 from halfulp.properties.plan import Depth, Plan
 from halfulp.properties.results import Trial
 
-_ORDERS = ("intent:11-a", "intent:11-d", "intent:11-f", "intent:11-h")
 _TYPING = ("intent:11-e", "intent:11-g")
 _LATE = ("three locations", "two locations", "update")
 """Families that take longest."""
@@ -33,10 +33,10 @@ def trials(backend: Adapter, clause: str, plan: Plan) -> Iterator[Trial]:
     if clause in _TYPING:
         return
     instructions = isinstance(backend, HasLitmusArtifact)
-    if instructions and clause in _ORDERS:
+    if instructions and clause in orders.CLAUSES:
         yield try_orders_of(backend, "u64")
         yield try_family_instructions(backend, "plain", plan)
-    if instructions and clause not in _ORDERS:
+    if instructions and clause not in orders.CLAUSES:
         kinds = [kind for kind in KINDS if clause != "intent:11-c" or kind == "cas"]
         contests = [(kind, ("i32", "u64")[(place + half) % 2]) for half in (0, 1) for place, kind in enumerate(kinds)]
         yield from (try_contest(backend, *contest, plan) for contest in contests[: len(kinds)])
@@ -47,7 +47,7 @@ def trials(backend: Adapter, clause: str, plan: Plan) -> Iterator[Trial]:
     for family in early[1:] if instructions else early:
         if clause or family == "operation":
             yield from family_trials(backend, family, plan)
-    if instructions and clause not in _ORDERS:
+    if instructions and clause not in orders.CLAUSES:
         yield from family_trials(backend, VALUES, plan)
     for family in late:
         yield from family_trials(backend, family, plan)

@@ -9,6 +9,7 @@ from functools import cache
 
 from halfulp.adapters.protocol import LitmusOptions
 from halfulp.backends.cuda.litmus_shelf import Shelf
+from halfulp.certify.saboteurs import orders
 from halfulp.certify.saboteurs.cuda import CudaSaboteur
 from halfulp.certify.saboteurs.cuda_atomics import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.catalogue import catalogue
@@ -24,9 +25,6 @@ INSTANCES = 1 << 20
 
 SOUGHT = 1 << 24
 """Of each other program, with settings in which its weak outcome shows most, or which overlap best."""
-
-_ORDERS = ("intent:11-a", "intent:11-d", "intent:11-f", "intent:11-h")
-"""Clauses of which tests about orders have to tell."""
 
 TESTS = (
     "CoRR+",
@@ -124,7 +122,7 @@ def by_running(name: str) -> Row:
     judged = forbidden = 0
     where = ""
     suites = (value_suite(), forbidding_suite())
-    for programs in reversed(suites) if suspect.clause in _ORDERS else suites:
+    for programs in reversed(suites) if suspect.clause in orders.CLAUSES else suites:
         shelf.prepare(programs)
         for program in programs:
             litmus = shelf.litmus(program)

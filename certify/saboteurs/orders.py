@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+CLAUSES = ("intent:11-a", "intent:11-d", "intent:11-f", "intent:11-h")
+"""Clauses of which tests about orders have to tell; values tell of the others."""
+
 
 def reading(order: str) -> str:
     """The order of the load half of an update."""
