@@ -14,15 +14,25 @@ ROOT = Path(__file__).resolve().parent.parent
 TYPES = {"halfulp.oracle." + name for name in ("formats", "kernel", "source", "memory.program")}
 """What of the oracle an adapter or a backend may see: the vocabulary of programs, nothing that knows an answer."""
 
+COMMON = TYPES | {"halfulp.adapters", "halfulp.backends.common", "numpy"}
+TRIED = {"halfulp.oracle", "halfulp.adapters", "halfulp.backends", "numpy"}
+
 ALLOWED: dict[str, set[str]] = {
     "oracle": {"halfulp.oracle", "numpy", "mpmath", "flint"},
     "oracle/bulk": {"halfulp.oracle", "numpy", "mpmath", "flint", "llvmlite"},
     "adapters": TYPES | {"halfulp.adapters", "numpy", "ml_dtypes"},
-    "backends": TYPES | {"halfulp.adapters", "halfulp.backends", "numpy", "llvmlite", "mpmath"},
+    "backends": set(),
+    "backends/common": COMMON | {"mpmath"},
+    "backends/cpu": COMMON | {"halfulp.backends.cpu", "llvmlite"},
+    "backends/cuda": COMMON | {"halfulp.backends.cuda"},
     "properties": {"halfulp.oracle", "halfulp.adapters", "halfulp.properties", "numpy", "hypothesis", "pytest"},
     "vectors": {"halfulp.oracle", "halfulp.vectors", "numpy"},
+    "vectors/readers": set(),
     "certify": {"halfulp", "numpy", "hypothesis", "pytest", "_pytest", "matplotlib", "distributed"},
+    "certify/saboteurs": TRIED | {"halfulp.certify.saboteurs"},
+    "certify/detection": TRIED | {"halfulp.properties", "halfulp.certify.saboteurs", "halfulp.certify.detection"},
 }
+"""What modules of a folder may import beside the standard library; a folder within another has rules of its own."""
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -52,8 +62,49 @@ def test_arrows_point_one_way(folder: str) -> None:
             assert permitted(module, ALLOWED[folder]), f"{path.relative_to(ROOT)} imports {module}"
 
 
+def modules() -> dict[str, set[str]]:
+    """Every module of the package, and those of it that it imports."""
+    paths: dict[str, Path] = {}
+    for folder in ("oracle", "properties", "vectors", "adapters", "backends", "certify"):
+        for path in (ROOT / folder).rglob("*.py"):
+            dotted = ".".join(("halfulp", *path.relative_to(ROOT).with_suffix("").parts))
+            paths[dotted.removesuffix(".__init__")] = path
+    found: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        froms = [node for node in tree if isinstance(node, ast.ImportFrom) and node.module in paths]
+        named = {(node.module, f"{node.module}.{one.name}") for node in froms for one in node.names}
+        found[name] = {inner if inner in paths else str(outer) for outer, inner in named} - {name}
+    return found
+
+
+def circle(arrows: dict[str, set[str]]) -> list[str]:
+    """Names that lead back to the first of them; empty where none do."""
+    done: set[str] = set()
+
+    def follow(name: str, before: list[str]) -> list[str]:
+        if name in before:
+            return [*before[before.index(name) :], name]
+        if name in done:
+            return []
+        for other in sorted(arrows[name]):
+            if found := follow(other, [*before, name]):
+                return found
+        done.add(name)
+        return []
+
+    return next((found for name in arrows if (found := follow(name, []))), [])
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert circle(modules()) == []
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
 def test_the_check_can_fail() -> None:
-    assert not permitted("halfulp.oracle.judge", ALLOWED["backends"])
+    assert not permitted("halfulp.oracle.judge", ALLOWED["backends/cpu"])
+    assert not permitted("halfulp.backends.cpu", ALLOWED["backends/cuda"])
+    assert not permitted("halfulp.certify.report", ALLOWED["certify/saboteurs"])
     assert not permitted("halfulp.adapters.protocol", ALLOWED["oracle"])
     assert not permitted("halfulp.oracle.formatsx", ALLOWED["adapters"])
 
