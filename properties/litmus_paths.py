@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from halfulp.properties.litmus_accesses import Emitted, Fact, Path, UnreadableError
+from halfulp.properties.litmus_accesses import Emitted, Path, UnreadableError
+from halfulp.properties.litmus_wanted import Fact
 
 MOST_PATHS = 1 << 10
 """More paths than this are not looked at."""
