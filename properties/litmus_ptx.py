@@ -13,6 +13,7 @@ from collections import Counter
 from halfulp.oracle.memory.program import Program
 from halfulp.properties.litmus_accesses import ACQUIRING, Emitted, Fault, Path, UnreadableError, judge
 from halfulp.properties.litmus_paths import Block, Condition, Flow
+from halfulp.properties.ptx import is_ptx as is_ptx
 
 _KERNEL = re.compile(r"^(?:\.visible )?\.entry thread(\d+)\((.*?)\)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _PARAMETER = re.compile(r"\.param [^,\n]*?([\w$]+)\s*(?:,|$)", re.MULTILINE)
@@ -51,11 +52,6 @@ _PARAMETER_LOAD = re.compile(rf"^ld\.param\.\w+\s+({_NAME}), \[({_NAME})\]$")
 _OFFSET = re.compile(rf"^(?:add|sub)\.[su]64\s+({_NAME}), ({_NAME}), \S+$")
 _MEMORY = re.compile(r"^(ld|st|atom|red|fence|membar|call|multimem|cp|ldu|prefetch|barrier|bar)\b(?!\.param)")
 _LOCAL = re.compile(r"^(ld|st)\.(local|const|shared)\b")
-
-
-def is_ptx(text: str) -> bool:
-    """Whether a text is PTX, by the directive that every module begins with."""
-    return re.search(r"^\.version \d", text, re.MULTILINE) is not None
 
 
 def read(text: str, locations: int) -> dict[int, list[Path]]:
