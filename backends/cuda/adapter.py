@@ -39,7 +39,7 @@ class CudaAdapter(CudaLitmusMethods):
     Level 0 calls a function for every operation and optimises as little as NVRTC and its assembler can; level 3 inlines
     and contracts sums of products (``intent:5.5``).
 
-    Subclasses are compilers that are wrong in one way: they set ``lowering``, ``nvrtc_options`` or ``ptxas_options``.
+    Subclasses are compilers that are wrong in one way: they set ``lowering`` or ``nvrtc_options``.
 
     Args:
         mode: ``"compile-only"`` compiles to PTX and runs nothing; it needs no driver and no GPU. Empty: compiles to
@@ -48,7 +48,7 @@ class CudaAdapter(CudaLitmusMethods):
 
     Attributes:
         lowering: how operations are computed.
-        nvrtc_options, ptxas_options: given to NVRTC and to the assembler at both levels.
+        nvrtc_options: given to NVRTC at both levels.
 
     Raises:
         AdapterError: no such mode, or what it needs is missing; the message says what to do.
@@ -58,7 +58,6 @@ class CudaAdapter(CudaLitmusMethods):
     opt_levels: Sequence[int] = (0, 3)
     lowering: Lowering = CudaLowering()
     nvrtc_options: Sequence[str] = ()
-    ptxas_options: Sequence[str] = ()
 
     def __init__(self, mode: str = "", *, nvrtc_options: Sequence[str] = ()) -> None:
         if mode not in ("", COMPILE_ONLY):
@@ -146,8 +145,8 @@ class CudaAdapter(CudaLitmusMethods):
     def options_of(self, opt_level: int) -> tuple[list[str], list[str]]:
         """The options of NVRTC and of the assembler for a level, beside those that always hold."""
         if opt_level == 0:
-            return [*least_optimisation(), *self.nvrtc_options], ["-O0", *self.ptxas_options]
-        return list(self.nvrtc_options), list(self.ptxas_options)
+            return [*least_optimisation(), *self.nvrtc_options], ["-O0"]
+        return list(self.nvrtc_options), []
 
     def close(self) -> None:
         """Free the device's buffers. Programs may still be called, and take new ones."""

@@ -87,14 +87,14 @@ class Function:
         self.module = module  # keeps the code loaded
         self.handle = check(_binding().cuModuleGetFunction(module.handle, name.encode()))
 
-    def launch(self, grid: int, block: int, *args: Array | np.generic | Buffer, shared: int = 0) -> None:
+    def launch(self, grid: int, block: int, *args: Array | np.generic | Buffer) -> None:
         """Launch. Scalars are numpy scalars of the parameter's exact width; arrays on the device are buffers."""
         values = [np.uint64(arg.address) if isinstance(arg, Buffer) else np.asarray(arg) for arg in args]
         cells = [np.ascontiguousarray(value).reshape(1) for value in values]
         pointers = np.array([cell.ctypes.data for cell in cells], np.uint64)
         check(
             _binding().cuLaunchKernel(
-                self.handle, grid, 1, 1, block, 1, 1, shared, 0, pointers.ctypes.data if cells else 0, 0
+                self.handle, grid, 1, 1, block, 1, 1, 0, 0, pointers.ctypes.data if cells else 0, 0
             )
         )
 

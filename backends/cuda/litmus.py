@@ -1,4 +1,4 @@
-"""Litmus programs and contests on the device: launches of many instances, and what makes them overlap.
+"""Litmus programs on the device: launches of many instances, and what makes them overlap.
 
 Whether roles of one instance meet in time depends on how the grid is laid out, on waits and on other traffic (`Knobs`),
 and what serves one program starves another: a release makes writers slower, and readers then come too early. So longer
