@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from halfulp.adapters.protocol import Adapter, Options
-from halfulp.certify import ledger
+from halfulp.certify import ledger, ledger_text
 from halfulp.certify.device import device_class
 from halfulp.certify.ledger import Change, Difference, Entries, Entry, Key, LedgerError
 from halfulp.certify.outcome import Outcome
@@ -88,7 +88,7 @@ class Keeper:
             self._write(differences)
         failing = [] if writing and self.reason is not None else rises
         self.failed = self.failed or bool(failing) or (bool(missing) and not writing)
-        self.annotations = [ledger.annotation(difference) for difference in failing]
+        self.annotations = [ledger_text.annotation(difference) for difference in failing]
         self.verdict = self._verdict(len(failing), 0 if writing else len(missing), by_change)
         fine = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         if self.failed and fine:
@@ -96,7 +96,7 @@ class Keeper:
 
     def _rises(self, rises: Sequence[Difference], *, accepted: bool) -> None:
         for difference in rises:
-            self.lines += ledger.regression_lines(difference)
+            self.lines += ledger_text.regression_lines(difference)
         if rises and accepted:
             self.lines.append(f"accepted: {self.reason}")
         elif rises:

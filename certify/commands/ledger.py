@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from halfulp.certify import ledger
+from halfulp.certify import ledger, ledger_text
 from halfulp.certify.commands.common import FOUND, OK, CommandError, Subparsers, add_command
 from halfulp.certify.ledger import Change, Difference, Entries, LedgerError
 
@@ -66,7 +66,7 @@ def _show(path: Path, style: str) -> int:
     if style == "json":
         print(json.dumps([entries[key].plain() for key in sorted(entries)], indent=1))
     else:
-        print("\n".join(ledger.table(entries.values())))
+        print("\n".join(ledger_text.table(entries.values())))
     return OK
 
 
@@ -75,11 +75,11 @@ def _diff(before: Path, after: Path, style: str) -> int:
     if style == "github":
         lines = _lines(after, new)
         for one in differences:
-            print(ledger.annotation(one, after, lines.get(one.key, 1)))
+            print(ledger_text.annotation(one, after, lines.get(one.key, 1)))
     elif style == "json":
         print(json.dumps([_plain(one) for one in differences], indent=1))
     elif differences:
-        print("\n".join(ledger.difference_table(differences)))
+        print("\n".join(ledger_text.difference_table(differences)))
     else:
         print("the ledgers say the same")
     rises = [one for one in differences if one.change is Change.RISE and one.new is not None and not one.new.reason]
@@ -115,7 +115,7 @@ def _merge(path: Path, records: list[Path], reason: str | None) -> int:
     ledger.write(path, ledger.updated(entries, differences, reason))
     rises = [one for one in differences if one.change is Change.RISE]
     for one in rises:
-        print("\n".join(ledger.regression_lines(one)))
+        print("\n".join(ledger_text.regression_lines(one)))
     if rises and reason is None:
         print("not written; accept it where it was intended: --accept-regression 'REASON'")
         return FOUND
