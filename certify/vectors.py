@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from halfulp.certify.commands.common import FOUND, MALFORMED, OK, CommandError
+from halfulp.certify.show import plural
 from halfulp.vectors import catalogue, sources
 from halfulp.vectors import generate as writer
 from halfulp.vectors import lint as linter
@@ -69,7 +70,9 @@ def run_generate(arguments: argparse.Namespace) -> int:
     finally:
         progress.end()
     seconds = time.monotonic() - start
-    print(f"{done.files} files, {done.cases:,} cases, {done.size / 1e6:.2f} MB in {arguments.out}, {seconds:.1f} s")
+    print(
+        f"{plural(done.files, 'file')}, {plural(done.cases, 'case')}, {done.size / 1e6:.2f} MB in {arguments.out}, {seconds:.1f} s"
+    )
     if done.left_out:
         print(f"{len(done.left_out)} files have no such form: {_some(done.left_out)}")
     if packed:
@@ -126,7 +129,9 @@ def run_verify(arguments: argparse.Namespace) -> int:
     progress.end()
     seconds = time.monotonic() - start
     by_kind = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
-    print(f"{len(found)} files, {cases:,} cases ({by_kind}), {seconds:.1f} s: {wrong or 'none'} wrong")
+    print(
+        f"{plural(len(found), 'file')}, {plural(cases, 'case')} ({by_kind}), {seconds:.1f} s: {wrong or 'none'} wrong"
+    )
     return FOUND if wrong else OK
 
 
@@ -250,7 +255,8 @@ def judge_results(folder: Path, lines: Iterable[str]) -> int:
             print(json.dumps(_reply(data, case, got, verdict), separators=(",", ":")), flush=True)
     counts = ", ".join(f"{verdicts[name]:,} {name}" for name in ("allowed", "unspecified", "forbidden"))
     print(
-        f"{sum(verdicts.values()):,} results: {counts}; {len(cases) - len(seen):,} cases without one", file=sys.stderr
+        f"{plural(sum(verdicts.values()), 'result')}: {counts}; {plural(len(cases) - len(seen), 'case')} without one",
+        file=sys.stderr,
     )
     if blamed:
         names = ", ".join(f"{name} ({count})" for name, count in blamed.most_common(5))
