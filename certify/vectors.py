@@ -70,9 +70,8 @@ def run_generate(arguments: argparse.Namespace) -> int:
     finally:
         progress.end()
     seconds = time.monotonic() - start
-    print(
-        f"{plural(done.files, 'file')}, {plural(done.cases, 'case')}, {done.size / 1e6:.2f} MB in {arguments.out}, {seconds:.1f} s"
-    )
+    written = f"{plural(done.files, 'file')}, {plural(done.cases, 'case')}, {done.size / 1e6:.2f} MB"
+    print(f"{written} in {arguments.out}, {seconds:.1f} s")
     if done.left_out:
         print(f"{len(done.left_out)} files have no such form: {_some(done.left_out)}")
     if packed:
