@@ -115,8 +115,7 @@ def is_offered(signature: Signature) -> bool:
 def storage_casts() -> Iterator[Signature]:
     """Casts between f32 and the formats that are no element types."""
     for name in STORAGE_ONLY:
-        # Clamping to 128 bits is nothing that the oracle does.
-        for op in ("cast", "cast_saturate") if format_of(name).width <= 64 else ("cast",):
+        for op in ("cast", "cast_saturate"):
             yield Signature(op, ("f32",), name)
             yield Signature(op, (name,), "f32")
 
