@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from halfulp.adapters.protocol import Adapter, HasLitmus, Options, PreparesLitmus
-from halfulp.oracle.memory.catalogue import FAMILIES, catalogue, operations
+from halfulp.oracle.memory.catalogue import FAMILIES, FIRST, catalogue, operations
 from halfulp.oracle.memory.program import DTYPES, Program, with_dtype
 from halfulp.properties.litmus import NO_LITMUS, try_instructions, try_litmus
 from halfulp.properties.litmus_mutants import mutant_of
@@ -17,18 +17,26 @@ from halfulp.properties.results import Tally, Trial
 VALUES = "values"
 """The family of `VALUE_PROGRAMS`."""
 
-GROUPS = (*FAMILIES, VALUES)
-"""Families of programs: those of the catalogue, and values."""
+MINIMAL = "minimal set"
+"""The tests of the catalogue that together kill every mutant of the model: they run before all others."""
+
+GROUPS = (MINIMAL, *FAMILIES, VALUES)
+"""Groups of programs: the minimal set, what else is in each family of the catalogue, and values."""
 
 
 @cache
 def programs(family: str, dtype: str) -> tuple[Program, ...]:
-    """The programs of a family on one dtype."""
+    """The programs of a group on one dtype."""
     if family == VALUES:
         return VALUE_PROGRAMS[dtype]
-    if family == "operation":
-        return tuple(with_dtype(program, dtype) for program in operations(dtype))
-    return tuple(with_dtype(test.program, dtype) for test in catalogue() if test.family == family)
+    of_dtype = [with_dtype(program, dtype) for program in operations(dtype)]
+    chosen = [] if family not in (MINIMAL, "operation") else of_dtype
+    chosen += [
+        with_dtype(test.program, dtype)
+        for test in catalogue()
+        if test.family != "operation" and family in (MINIMAL, test.family)
+    ]
+    return tuple(program for program in chosen if (program.name in FIRST) == (family == MINIMAL))
 
 
 def try_family(adapter: Adapter, family: str, plan: Plan) -> Trial:

@@ -368,6 +368,20 @@ def find(name: str, dtype: str = "u32") -> Test:
     raise KeyError(name)
 
 
+FIRST = (
+    "CoRR",
+    "WRR+2W-cas-x+acq-rlx+rlx+rlx-rel",
+    "RS-add-add+rlx-rel+rlx+rlx+acq-rlx",
+    "MP-cas-failure+rlx-rel+acq-rlx",
+    "ISA2-plain+plain-rel+acq-rel+acq-plain",
+    "returns-old-exchange",
+    "add-wraps",
+    "max-signedness",
+    "cas-upper-half",
+)
+"""What `minimal_set` finds, which takes seconds; a test computes it again."""
+
+
 @cache
 def minimal_set(dtype: str = "u32") -> tuple[str, ...]:
     """The names of a smallest set of tests that kills every mutant: what to run first."""
