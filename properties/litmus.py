@@ -26,6 +26,7 @@ from halfulp.adapters.protocol import (
     Unsupported,
     UnsupportedError,
 )
+from halfulp.oracle.memory.clauses import clauses_of
 from halfulp.oracle.memory.interleaving import sequential
 from halfulp.oracle.memory.model import MODEL
 from halfulp.oracle.memory.mutants import MUTANTS, shows
@@ -91,18 +92,6 @@ def describe(options: LitmusOptions) -> str:
 def outcomes(program: Program) -> Outcomes:
     """`oracle.memory.search.allowed`, kept: a program is run in several ways."""
     return allowed(program)
-
-
-def clauses_of(program: Program) -> tuple[str, ...]:
-    """The clauses that an outcome of a program is judged under."""
-    found = ["intent:11-a", "intent:11-b"]
-    if any(isinstance(access, Cas) for access in program.accesses):
-        found.append("intent:11-c")
-    if any(access.order not in (None, "relaxed") for access in program.accesses):
-        found.append("intent:11-d")
-    if any(isinstance(access, Cas) and access.order in ("acquire", "acq_rel") for access in program.accesses):
-        found.append("intent:11-f")
-    return tuple(found)
 
 
 # Outcomes.

@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any
 
 from halfulp.oracle.memory.catalogue import FAMILIES, Test, catalogue, find
+from halfulp.oracle.memory.clauses import clauses_of
 from halfulp.oracle.memory.cycles import named_by_orders, with_orders
 from halfulp.oracle.memory.interleaving import interleaved
 from halfulp.oracle.memory.mutants import MUTANTS, kills
-from halfulp.oracle.memory.program import Cas, Outcome, Program, to_json
+from halfulp.oracle.memory.program import Outcome, Program, to_json
 from halfulp.oracle.memory.search import allowed, verdict
 from halfulp.oracle.sets import Verdict
 from halfulp.vectors.files import Case, Content, Group, Settings, content
@@ -46,19 +47,10 @@ def names() -> dict[str, tuple[str, str]]:
     }
 
 
-def clauses_of(program: Program) -> tuple[str, ...]:
-    """The clauses that the outcomes of a program rest on."""
-    orders = {access.order for access in program.accesses}
-    found = ["intent:11-a", "intent:11-b"]
-    if any(isinstance(access, Cas) for access in program.accesses):
-        found.append("intent:11-c")
-    if orders - {None, "relaxed"}:
-        found.append("intent:11-d")
-    if any(isinstance(access, Cas) and access.order in ("acquire", "acq_rel") for access in program.accesses):
-        found.append("intent:11-f")
-    if None in orders:
-        found.append("intent:11-i")
-    return tuple(found)
+def _rests_on(program: Program) -> tuple[str, ...]:
+    """The clauses that a case rests on: with plain accesses also that those have no race, or what a race means."""
+    plain = any(access.order is None for access in program.accesses)
+    return (*clauses_of(program), *(["intent:11-i"] if plain else []))
 
 
 def _programs(family: str, dtype: str) -> Iterator[tuple[Program, dict[str, str]]]:
@@ -129,7 +121,7 @@ def generate(name: str, settings: Settings) -> Content:
         case = case_of(program, origin)
         if case["id"] not in distinct:
             distinct[case["id"]] = None
-            groups.setdefault(clauses_of(program), []).append(case)
+            groups.setdefault(_rests_on(program), []).append(case)
     about = {"race": "plain accesses that nothing orders", "report": "programs of public reports"} | FAMILIES
     return content(
         "litmus",
