@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from halfulp import __version__
 from halfulp.certify.commands import backends, certify, clauses, ledger, litmus, questions, replay, sweep, vectors
-from halfulp.certify.commands.common import MALFORMED, CommandError
+from halfulp.certify.status import MALFORMED, CommandError
 
 DESCRIPTION = """
 halfulp decides whether a kernel compiler computes what its language says it computes.

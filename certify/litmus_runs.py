@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from halfulp.adapters.protocol import Adapter, LitmusOptions, LitmusRun
-from halfulp.certify.commands.common import CommandError
 from halfulp.certify.questions import VERDICTS
+from halfulp.certify.status import CommandError
 from halfulp.oracle.memory.interleaving import interleaved, sequential
 from halfulp.oracle.memory.program import Outcome, Program
 from halfulp.oracle.sets import Verdict

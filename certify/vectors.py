@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from halfulp.certify.commands.common import FOUND, MALFORMED, OK, CommandError
 from halfulp.certify.show import plural
+from halfulp.certify.status import FOUND, MALFORMED, OK, CommandError
 from halfulp.vectors import catalogue, sources
 from halfulp.vectors import generate as writer
 from halfulp.vectors import lint as linter

@@ -6,15 +6,13 @@ import argparse
 import textwrap
 from typing import Any
 
+from halfulp.certify.status import FOUND as FOUND
+from halfulp.certify.status import MALFORMED as MALFORMED
+from halfulp.certify.status import OK as OK
+from halfulp.certify.status import CommandError as CommandError
+
 Subparsers = Any
 """What ``ArgumentParser.add_subparsers`` returns; argparse keeps its type private."""
-
-OK, FOUND, MALFORMED = 0, 1, 2
-"""Exit statuses: nothing wrong; something forbidden; the command or its input makes no sense."""
-
-
-class CommandError(Exception):
-    """The command cannot do what was asked. The message says what, why and what to do; it is shown without a trace."""
 
 
 def add_command(subparsers: Subparsers, name: str, summary: str, description: str) -> argparse.ArgumentParser:
