@@ -23,13 +23,8 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Codes:
-    """Consecutive bit patterns of the only operand.
-
-    Attributes:
-        fmt: name of its format.
-        first, count: of the patterns.
-    """
+class _Consecutive:
+    """Consecutive numbers that say what the operands are, ``count`` of them from ``first`` on; ``fmt`` is a format."""
 
     fmt: str
     first: int
@@ -38,6 +33,16 @@ class Codes:
     @property
     def inputs(self) -> int:
         return self.count
+
+
+@dataclass(frozen=True)
+class Codes(_Consecutive):
+    """Consecutive bit patterns of the only operand.
+
+    Attributes:
+        fmt: name of its format.
+        first, count: of the patterns.
+    """
 
     @property
     def exhaustive(self) -> bool:
@@ -101,21 +106,13 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(_Consecutive):
     """Two operands: consecutive pairs. The number of a pair has the bits of the first operand above the second's.
 
     Attributes:
         fmt: name of the format of both, of 16 bits at most.
         first, count: numbers of the pairs.
     """
-
-    fmt: str
-    first: int
-    count: int
-
-    @property
-    def inputs(self) -> int:
-        return self.count
 
     @property
     def exhaustive(self) -> bool:
