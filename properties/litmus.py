@@ -103,7 +103,6 @@ def try_litmus(
     plan: Plan,
     *,
     level: int | None = None,
-    configurations: Sequence[LitmusOptions] = CONFIGURATIONS,
     evidence: bool = True,
 ) -> Trial:
     """Run a program in each configuration, and judge every outcome.
@@ -115,7 +114,7 @@ def try_litmus(
     level = max(adapter.opt_levels) if level is None else level
     trial = Trial()
     alone = len(program.threads) == 1
-    for options in configurations[:1] if alone else configurations:
+    for options in CONFIGURATIONS[:1] if alone else CONFIGURATIONS:
         count = instances(plan, options, len(program.threads))
         options = replace(options, seed=plan.seed, opt_level=level, instances=count)
         tally = Tally(f"litmus[{title(program)}]/{describe(options)}/O{level}", "11")

@@ -2,7 +2,7 @@
 
 Candidates are the critical points of an operation's record, inputs that somebody found, and draws. Of them are taken:
 all that are forced; for each suspect those that tell it from the truth, first those that tell it from other suspects
-too; some of each class of operands and results; and then others until there are enough.
+too; one of each class of operands and results; and then others until there are enough.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from halfulp.vectors import draw
 
 KILLERS = 2
 """Cases for each suspect, where as many exist."""
-
-PER_CLASS = 1
-"""Cases for each class of operands and result."""
 
 
 @dataclass

@@ -89,6 +89,7 @@ def as_code(fmt: Format, value: int) -> int:
 
 
 def cast(src: Format, dst: Format, code: int) -> Row | None:
+    """``intent:5.2-a`` to ``5.2-h``: rounded once to floats; to integers modulo 2**width, from floats toward zero."""
     if "bool" in (src.kind, dst.kind):
         return None  # intent:5.2-o
     x = decoded(src, code)
@@ -132,6 +133,7 @@ def negated(x: Operand) -> Operand:
 
 
 def multiply(x: Operand, y: Operand) -> Operand:
+    """``intent:5-a``, ``5.2-m``: the exact product, zeros and infinities signed; zero times infinity is NaN."""
     if "nan" in (x.kind, y.kind):
         return NAN
     negative = x.negative != y.negative
@@ -142,6 +144,7 @@ def multiply(x: Operand, y: Operand) -> Operand:
 
 
 def divide(x: Operand, y: Operand) -> Operand:
+    """``intent:5-a``, ``5.2-m``: the exact quotient; x/0 is infinite, 0/0 and infinity/infinity are NaN."""
     if "nan" in (x.kind, y.kind):
         return NAN
     negative = x.negative != y.negative
@@ -214,6 +217,7 @@ def muladd(fmt: Format, codes: Sequence[int]) -> Row | None:
 
 
 def compare(op: str, fmt: Format, a: int, b: int) -> Row | None:
+    """``intent:3-h``, ``5-a``: 1 where the relation holds; a NaN is unordered and unequal to all, -0 equals +0."""
     if fmt.kind == "bool":
         return None
     x, y = (decoded(fmt, code) for code in (a, b))

@@ -237,8 +237,8 @@ def _lines(execution: Execution) -> list[str]:
     return str(execution).splitlines()
 
 
-def _indented(text: str, by: str = "    ") -> str:
-    return "\n".join(by + line for line in text.splitlines())
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def _test_text(program: Program, outcomes: Outcomes) -> str:
