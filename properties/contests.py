@@ -20,11 +20,11 @@ from halfulp.adapters.protocol import (
     LitmusOptions,
     Rejected,
     Unsupported,
-    UnsupportedError,
 )
 from halfulp.oracle.memory.histories import KINDS, History, contest_expected, judge
 from halfulp.oracle.memory.program import DTYPES, bounds
 from halfulp.oracle.sets import Verdict
+from halfulp.properties.execute import answered
 from halfulp.properties.plan import Plan, generator
 from halfulp.properties.replay import RecordedContest, encode
 from halfulp.properties.results import Finding, Tally, Trial
@@ -159,12 +159,7 @@ def ask(adapter: Adapter, asked: Contest, options: LitmusOptions) -> ContestRun 
     """What the adapter answers; a text that says what is wrong where it broke down or gave no history."""
     if not isinstance(adapter, HasContests):
         return Unsupported(NO_CONTESTS)
-    try:
-        answer = adapter.run_contest(asked, options)
-    except UnsupportedError as missing:
-        return Unsupported(str(missing))
-    except Exception as error:  # whatever a backend does is a result
-        return f"the run ended with {type(error).__name__}: {error}"
+    answer = answered(lambda: adapter.run_contest(asked, options))
     if isinstance(answer, ContestRun):
         shapes = [len(array) for array in asked.operands]
         flags = shapes if asked.kind == "cas" else []

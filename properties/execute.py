@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class Broken:
 
     message: str
 
+
+Answer = TypeVar("Answer")
 
 Program = Callable[[Sequence[Bits]], "list[Bits] | Unsupported | Broken"]
 
@@ -66,6 +69,16 @@ def _checked(kernel: Kernel | None, compiled: Compiled) -> Program | Broken:
         return (_fault(kernel, passed, outputs) if kernel is not None else None) or outputs
 
     return call
+
+
+def answered(run: Callable[[], Answer]) -> Answer | Unsupported | str:
+    """What ``run`` answers; a text that says what is wrong where it breaks down."""
+    try:
+        return run()
+    except UnsupportedError as missing:
+        return Unsupported(str(missing))
+    except Exception as error:  # whatever a backend does is a result
+        return f"the run ended with {_named(error)}"
 
 
 def _read_only(bits: Bits) -> Bits:

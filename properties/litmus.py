@@ -45,6 +45,7 @@ from halfulp.oracle.memory.search import Outcomes, allowed
 from halfulp.oracle.memory.typing import acceptances, rejections
 from halfulp.oracle.sets import Verdict
 from halfulp.properties import litmus_ptx
+from halfulp.properties.execute import answered
 from halfulp.properties.litmus_accesses import UnreadableError
 from halfulp.properties.litmus_ir import inspect
 from halfulp.properties.litmus_mutants import mutant_of
@@ -162,12 +163,7 @@ def ask(adapter: Adapter, program: Program, options: LitmusOptions) -> LitmusRun
     """What the adapter answers; a text that says what is wrong where it broke down or gave no histogram."""
     if not isinstance(adapter, HasLitmus):
         return Unsupported(NO_LITMUS)
-    try:
-        answer = adapter.run_litmus(program, options)
-    except UnsupportedError as missing:
-        return Unsupported(str(missing))
-    except Exception as error:  # whatever a backend does is a result
-        return f"the run ended with {type(error).__name__}: {error}"
+    answer = answered(lambda: adapter.run_litmus(program, options))
     if isinstance(answer, LitmusRun):
         names = tuple(sorted(program.observe))
         for outcome in answer.histogram:
