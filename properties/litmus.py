@@ -3,7 +3,7 @@
 "Never seen" is evidence only with what stands beside it: the number of instances, how many of them overlapped in time
 (outcomes that threads one after the other do not give), and how often a mutant of the test showed the weak outcome in
 runs of the same kind. A mutant that shows nothing makes the outcome *not observable here*; then only the instructions
-(``litmus_ir``) tell whether orders are kept.
+(`inspect`) tell whether orders are kept.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from halfulp.oracle.memory.refute import Refutation, why_not
 from halfulp.oracle.memory.search import Outcomes, allowed
 from halfulp.oracle.memory.typing import acceptances, rejections
 from halfulp.oracle.sets import Verdict
-from halfulp.properties import litmus_ptx
+from halfulp.properties import litmus_ir, litmus_ptx
 from halfulp.properties.execute import answered
-from halfulp.properties.litmus_accesses import UnreadableError
-from halfulp.properties.litmus_ir import inspect
+from halfulp.properties.litmus_accesses import Fault, UnreadableError, judge
 from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.plan import Plan
+from halfulp.properties.ptx import is_ptx
 from halfulp.properties.replay import RecordedLitmus, encode
 from halfulp.properties.results import Finding, Tally, Trial
 
@@ -274,6 +274,16 @@ def mutant_rate(adapter: Adapter, program: Program, options: LitmusOptions) -> f
 # Instructions.
 
 
+def inspect(program: Program, text: str) -> list[Fault]:
+    """What is wrong with the LLVM IR or PTX of a program; empty where nothing is.
+
+    Raises:
+        UnreadableError: it cannot be read, or a thread is missing.
+    """
+    read = litmus_ptx.read if is_ptx(text) else litmus_ir.read
+    return judge(program, read(text, len(program.locations)))
+
+
 def try_instructions(
     adapter: Adapter, programs: Sequence[Program], name: str, levels: Sequence[int] | None = None
 ) -> Trial:
@@ -292,8 +302,7 @@ def try_instructions(
             adapter.prepare_litmus(programs, Options(level), runs=False)
         for program in programs:
             try:
-                text = adapter.litmus_artifact(program, Options(level))
-                faults = litmus_ptx.inspect(program, text) if litmus_ptx.is_ptx(text) else inspect(program, text)
+                faults = inspect(program, adapter.litmus_artifact(program, Options(level)))
             except (UnsupportedError, UnreadableError) as missing:
                 reasons.append(str(missing))
                 tally.no_claim += len(program.accesses)

@@ -12,7 +12,8 @@ conditions contradict each other do not belong together. This finds nothing in a
 one path of either kind, their conditions hold together, and the accesses along them are the same. It may miss a fault
 that is on no path without repetition, or that looks like what another path of the program asks for.
 
-How instructions are read is a matter of their language (`litmus_ir` for LLVM's); here they are data.
+How instructions are read is a matter of their language (`litmus_ir` for LLVM's, `litmus_ptx` for PTX); here they are
+data.
 """
 
 from __future__ import annotations

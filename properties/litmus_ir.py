@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from halfulp.oracle.memory.program import Program
-from halfulp.properties.litmus_accesses import Emitted, Fault, Path, UnreadableError, judge
+from halfulp.properties.litmus_accesses import Emitted, Path, UnreadableError
 from halfulp.properties.litmus_paths import Block, Condition, Flow
 
 _FUNCTION = re.compile(r"^define [^\n]*@thread(\d+)\(([^\n]*)\)[^\n)]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -154,12 +153,3 @@ def _one_line(match: re.Match[str]) -> str:
 def _order(word: str | None) -> str:
     """LLVM's word in ours; ``unordered`` has none and stays."""
     return "relaxed" if word == "monotonic" else word or ""
-
-
-def inspect(program: Program, text: str) -> list[Fault]:
-    """What is wrong with the IR of a program; empty where nothing is.
-
-    Raises:
-        UnreadableError: see `read`.
-    """
-    return judge(program, read(text, len(program.locations)))

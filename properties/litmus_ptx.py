@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from halfulp.oracle.memory.program import Program
-from halfulp.properties.litmus_accesses import ACQUIRING, Emitted, Fault, Path, UnreadableError, judge
+from halfulp.properties.litmus_accesses import ACQUIRING, Emitted, Path, UnreadableError
 from halfulp.properties.litmus_paths import Block, Condition, Flow
-from halfulp.properties.ptx import is_ptx as is_ptx
 
 _KERNEL = re.compile(r"^(?:\.visible )?\.entry thread(\d+)\((.*?)\)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _PARAMETER = re.compile(r"\.param [^,\n]*?([\w$]+)\s*(?:,|$)", re.MULTILINE)
@@ -223,12 +221,3 @@ def _kind(name: str, type_: str) -> str:
     if name in ("max", "min"):
         return f"{name} {'signed' if type_ == 's' else 'unsigned'}"
     return {"exch": "exchange"}.get(name, name)
-
-
-def inspect(program: Program, text: str) -> list[Fault]:
-    """What is wrong with the PTX of a program; empty where nothing is.
-
-    Raises:
-        UnreadableError: see `read`.
-    """
-    return judge(program, read(text, len(program.locations)))

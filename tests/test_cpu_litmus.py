@@ -41,10 +41,9 @@ from halfulp.oracle.memory.search import allowed, verdict
 from halfulp.oracle.sets import Verdict
 from halfulp.oracle.suspects import SUSPECTS
 from halfulp.properties import contests
-from halfulp.properties.litmus import CONFIGURATIONS, try_instructions, try_litmus, try_orders
+from halfulp.properties.litmus import CONFIGURATIONS, inspect, try_instructions, try_litmus, try_orders
 from halfulp.properties.litmus_accesses import UnreadableError, enough
 from halfulp.properties.litmus_drawn import candidates, smaller, try_drawn
-from halfulp.properties.litmus_ir import inspect
 from halfulp.properties.litmus_items import try_family, try_orders_of
 from halfulp.properties.litmus_mutants import mutant_of
 from halfulp.properties.litmus_values import ORDER_PROGRAMS, VALUE_PROGRAMS

@@ -41,10 +41,12 @@ from halfulp.certify.saboteurs.cuda_atomics import CUDA_LITMUS_SUSPECTS
 from halfulp.oracle.memory.program import RMW_KINDS, Cas, If, Load, Location, Program, Rmw, Store
 from halfulp.oracle.memory.search import verdict
 from halfulp.oracle.sets import Verdict
-from halfulp.properties.litmus import try_orders
+from halfulp.properties.litmus import inspect, try_orders
+from halfulp.properties.litmus_accesses import UnreadableError
 from halfulp.properties.litmus_items import programs, try_family_instructions, try_orders_of
-from halfulp.properties.litmus_ptx import UnreadableError, inspect, is_ptx, read
+from halfulp.properties.litmus_ptx import read
 from halfulp.properties.plan import Plan
+from halfulp.properties.ptx import is_ptx
 
 try:
     nvrtc_version()
