@@ -139,5 +139,5 @@ def _lgamma_negative(x: Real) -> Real:
     return -logarithm.unless(near_one, w.library("log1p") + w_error / q)
 
 
-KERNELS: dict[str, Callable[[Real], Real]] = {"i0": i0, "tanh": tanh}
+KERNELS: dict[str, Callable[[Real], Real]] = {"i0": i0, "lgamma": lgamma, "tanh": tanh}
 """The kernels by name."""

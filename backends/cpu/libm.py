@@ -14,7 +14,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 PREFIX = "halfulp.libm."
-FUNCTIONS = ("asin", "log1p", "erfc", "exp2", "lgamma_r")
+FUNCTIONS = ("asin", "log", "log1p", "erfc", "exp2", "lgamma_r")
 """What is used of it. ``lgamma_r`` gives the sign through a pointer, where ``lgamma`` writes to a global."""
 
 

@@ -24,16 +24,15 @@ ones. What the text asks beyond what PTX promises of them is put around them.
 from __future__ import annotations
 
 from halfulp.backends.common import code as abstract
-from halfulp.backends.common import lower_math, math_f64
+from halfulp.backends.common import lower_math
 from halfulp.backends.common.check import Mode
 from halfulp.backends.common.code import Reg
 from halfulp.backends.common.lower_cast import F32
 from halfulp.backends.common.lowering import Lowering
-from halfulp.backends.common.real import Real
 from halfulp.backends.cuda.cpp import Code
 
-OWN = {"float": frozenset({"lgamma"}), "double": frozenset({"i0"})}
-"""Functions that are not libdevice's, by type. lgamma of ``double`` is so in part."""
+OWN = {"float": frozenset({"lgamma"}), "double": frozenset({"i0", "lgamma"})}
+"""Functions that are not libdevice's, by type. Beyond (-24, -2) lgamma of ``double`` calls libdevice."""
 
 
 class CudaLowering(Lowering):
@@ -42,8 +41,6 @@ class CudaLowering(Lowering):
     def function(self, code: abstract.Code, op: str, x: Reg, mode: Mode) -> Reg:
         if mode:
             return self.approximate(code, op, x, mode)
-        if op == "lgamma" and x.type == "double":
-            return math_f64.lgamma(Real(code, x)).reg
         if op not in OWN[x.type]:
             return code.library(op, x)
         return lower_math.single(code, op, x) if x.type == "float" else lower_math.double(code, op, x)
