@@ -240,7 +240,7 @@ def main() -> int:
             done[name]["jobs"] = options.jobs
             print(json.dumps({name: done[name]}), flush=True)
             if options.out:
-                write_json(options.out, {**head, "platform": platform.platform(), "functions": done})
+                write_json(options.out, {**head, "platform": f"{platform.system()}-{platform.machine()}", "functions": done})
     parts = (found[part] for found in done.values() for part in ("three_sources", "bulk_and_slow_path"))
     wrong = sum(part["disagreements"] for part in parts)
     print(f"{wrong} disagreements")

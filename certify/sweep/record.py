@@ -208,7 +208,7 @@ def record_of(job: Job, found: Found, level: int) -> dict[str, Any]:
         "time": _times(total, found.wall),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions,
-        "platform": {"system": platform.platform(), "cpu": cpu_class()},
+        "platform": {"system": f"{platform.system()}-{platform.machine()}", "cpu": cpu_class()},
     }
     if found.device is not None:
         record["device_judge"] = dict(found.device)
