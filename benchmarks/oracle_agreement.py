@@ -240,7 +240,8 @@ def main() -> int:
             done[name]["jobs"] = options.jobs
             print(json.dumps({name: done[name]}), flush=True)
             if options.out:
-                write_json(options.out, {**head, "platform": f"{platform.system()}-{platform.machine()}", "functions": done})
+                system = f"{platform.system()}-{platform.machine()}"
+                write_json(options.out, {**head, "platform": system, "functions": done})
     parts = (found[part] for found in done.values() for part in ("three_sources", "bulk_and_slow_path"))
     wrong = sum(part["disagreements"] for part in parts)
     print(f"{wrong} disagreements")
