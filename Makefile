@@ -46,8 +46,9 @@ docs: $(STAMP)  ## write the generated pages of docs/ anew
 	$(BIN)/python docs/_generate.py
 	$(BIN)/python docs/_generate.py detection
 
-vectors: $(STAMP)  ## write the golden vectors anew, and their archive
+vectors: $(STAMP)  ## write the golden vectors anew, their archive and their wheel
 	$(BIN)/halfulp vectors generate --out vectors/data --archive dist/halfulp-vectors.tar.gz
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist ./vectors-package
 
 bench: $(STAMP)  ## measure the oracle; see benchmarks/README.md
 	$(BIN)/python benchmarks/judge_speed.py

@@ -25,11 +25,11 @@ SHOWN = 20
 
 
 def folder_of(given: Path | None) -> Path:
-    """The folder named, or the set that comes with a checkout."""
+    """The folder named, or the set of a checkout or of the distribution halfulp-vectors."""
     folder = DATA if given is None else given
     if not folder.is_dir():
-        where = "the set that comes with a checkout is not installed" if given is None else f"{folder} is no folder"
-        raise CommandError(f"{where}; write one with `halfulp vectors generate --out DIR` and name it")
+        where = "this is no checkout, and halfulp-vectors is not here" if given is None else f"{folder} is no folder"
+        raise CommandError(f"{where}; write a set with `halfulp vectors generate --out DIR` and name it")
     return folder
 
 

@@ -115,3 +115,11 @@ def test_runtime_needs_nothing_that_only_tests_need() -> None:
 
 def _groups(project: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return [("required", project["dependencies"]), *project["optional-dependencies"].items()]
+
+
+def test_the_distribution_of_the_vectors_has_the_version_of_the_package() -> None:
+    import halfulp
+
+    written = tomllib.loads((ROOT / "vectors-package/pyproject.toml").read_text(encoding="utf-8"))
+    assert written["project"]["version"] == halfulp.__version__
+    assert (ROOT / "vectors-package/halfulp_vectors/data").resolve() == (ROOT / "vectors/data").resolve()

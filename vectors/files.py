@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,16 @@ GENERATOR_VERSION = "1"
 """Raised when the same command gives other cases."""
 
 HERE = Path(__file__).resolve().parent
-DATA = HERE / "data"
+
+
+def _data() -> Path:
+    """The set of a checkout, or that of the distribution halfulp-vectors; where there is neither, no folder."""
+    if not (HERE / "data").is_dir() and (found := find_spec("halfulp_vectors")) is not None and found.origin:
+        return Path(found.origin).parent / "data"
+    return HERE / "data"
+
+
+DATA = _data()
 SCHEMA = HERE / "schema" / f"{FORMAT}.schema.json"
 
 Case = dict[str, Any]
