@@ -77,8 +77,8 @@ DOUBLES = """
 ## Functions in f64
 
 2^64 inputs cannot be tried. `halfulp sweep --format f64 --sample 1e5` judges a sample and then searches around its
-worst inputs: **these maxima are lower bounds.** On (-24, -2), where the published table has no number for lgamma and the
-system's is off by 8 ulp and more next to zeros, the backend has a kernel of its own.
+worst inputs: **these maxima are lower bounds.** On (-24, -2), where the published table has no number for lgamma and
+the system's is off by 8 ulp and more next to zeros, the backend has a kernel of its own.
 
 """
 
