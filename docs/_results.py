@@ -58,8 +58,8 @@ result itself, in ulp of the exact value.
 FUNCTION_SPEED = """
 The speed of that, in millions of inputs a second of processor time and core: of the *target*, of the *judge* in the
 same sweep, errors and digests included, and the ratio of their times; two processes on two cores. *Judge alone* is
-`benchmarks/bulk_speed.py` on one core; to the right of it, how many times faster that is than one input at a time by the
-slow path (a correctly rounded result), by mpmath and Arb at 100 bits, and by MPFR at 24, which does not have i0.
+`benchmarks/bulk_speed.py` on one core; to the right of it, how many times faster that is than one input at a time by
+the slow path (a correctly rounded result), by mpmath and Arb at 100 bits, and by MPFR at 24, which does not have i0.
 
 """
 
