@@ -121,7 +121,7 @@ class Code(ABC):
         """A float as an integer, towards zero; clamped to the range, NaN to zero."""
 
     @abstractmethod
-    def library(self, name: str, a: Reg) -> Reg:
+    def call_library(self, name: str, a: Reg) -> Reg:
         """A function of the target's mathematical library, of the float's type. Which it has is the target's matter."""
 
     # What is made of that.

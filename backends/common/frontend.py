@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from halfulp.adapters.protocol import Compiled, Rejected, Unsupported
+from halfulp.adapters.protocol import Compiled, Options, Rejected, Unsupported
 from halfulp.backends.common.check import Signature, TypeRefusal, answered, check, result_of, scalar, signature
 from halfulp.backends.common.literals import default_type, encode
 from halfulp.backends.common.types import SCALARS, Scalar
@@ -26,6 +26,16 @@ def checked(program: Kernel | Source) -> Kernel:
     kernel = elaborate(program) if isinstance(program, Source) else program
     check(kernel)
     return kernel
+
+
+def check_level(options: Options, levels: Sequence[int]) -> None:
+    """Whether a backend has the optimisation level that is asked for.
+
+    Raises:
+        ValueError: it has not.
+    """
+    if options.opt_level not in levels:
+        raise ValueError(f"optimisation level {options.opt_level}; there are {tuple(levels)}")
 
 
 def in_batches(

@@ -99,7 +99,7 @@ def lgamma(x: Real) -> Real:
     low, high = NEGATIVE
     code = x.code
     inside = code.and_(code.and_(x > low, x < high), x > x.floor())  # the poles are the library's
-    return x.library("lgamma").unless(inside, _lgamma_negative(x.at_least(low).at_most(high)))
+    return x.call_library("lgamma").unless(inside, _lgamma_negative(x.at_least(low).at_most(high)))
 
 
 def _lgamma_negative(x: Real) -> Real:
@@ -134,9 +134,9 @@ def _lgamma_negative(x: Real) -> Real:
     q, q_error = q.unless(negative, -q), q_error.unless(negative, -q_error)
     less_one, carry = _two_sum(q, -1.0)
     w, w_error = _fast_two_sum(less_one, carry + q_error)
-    logarithm = q.library("log") + q_error / q
+    logarithm = q.call_library("log") + q_error / q
     near_one = code.and_(q > 0.5, q < 2.0)
-    return -logarithm.unless(near_one, w.library("log1p") + w_error / q)
+    return -logarithm.unless(near_one, w.call_library("log1p") + w_error / q)
 
 
 KERNELS: dict[str, Callable[[Real], Real]] = {"i0": i0, "lgamma": lgamma, "tanh": tanh}

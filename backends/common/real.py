@@ -71,9 +71,9 @@ class Real:
     def floor(self) -> Real:
         return Real(self.code, self.code.floor(self.reg))
 
-    def library(self, name: str) -> Real:
+    def call_library(self, name: str) -> Real:
         """A function of the target's mathematical library."""
-        return Real(self.code, self.code.library(name, self.reg))
+        return Real(self.code, self.code.call_library(name, self.reg))
 
     def polynomial(self, coefficients: Sequence[float]) -> Real:
         """The polynomial with these coefficients, constant first, by Horner's rule."""

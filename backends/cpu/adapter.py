@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 from halfulp.adapters.protocol import Array, Compiled, Facts, Options, Rejected, Unsupported
 from halfulp.backends.common.arrays import Arrays
 from halfulp.backends.common.check import NotOffered, TypeRefusal
-from halfulp.backends.common.frontend import checked, in_batches
+from halfulp.backends.common.frontend import check_level, checked, in_batches
 from halfulp.backends.cpu import jit
 from halfulp.backends.cpu.litmus_adapter import LitmusMethods
 from halfulp.backends.cpu.lower import Module
@@ -35,7 +35,7 @@ class CpuAdapter(LitmusMethods):
         Raises:
             ValueError: no such optimisation level.
         """
-        self._check_level(options)
+        check_level(options, self.opt_levels)
         return in_batches(programs, BATCH, lambda kernels: _compile(kernels, options.opt_level))
 
     def artifact(self, program: Kernel | Source, options: Options) -> str:
@@ -44,16 +44,12 @@ class CpuAdapter(LitmusMethods):
         Raises:
             ValueError: the backend does not compile the program, or no such optimisation level.
         """
-        self._check_level(options)
+        check_level(options, self.opt_levels)
         try:
             kernel = checked(program)
         except (TypeRefusal, NotOffered) as refusal:
             raise ValueError(str(refusal)) from refusal
         return str(jit.optimise(_module([kernel], options.opt_level), options.opt_level, llvm.create_context()))
-
-    def _check_level(self, options: Options) -> None:
-        if options.opt_level not in self.opt_levels:
-            raise ValueError(f"optimisation level {options.opt_level}; there are {tuple(self.opt_levels)}")
 
 
 def _module(kernels: Sequence[Kernel], opt_level: int) -> str:

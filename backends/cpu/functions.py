@@ -21,7 +21,7 @@ class CpuLowering(Lowering):
 
     def function(self, code: Code, op: str, x: Reg, mode: Mode) -> Reg:
         if x.type == "double":
-            return lower_math.double(code, op, x) if op in math_f64.KERNELS else code.library(op, x)
+            return lower_math.double(code, op, x) if op in math_f64.KERNELS else code.call_library(op, x)
         if mode != "flushing":
             return lower_math.single(code, op, x)
         return lower_math.flush(code, lower_math.single(code, op, lower_math.flush(code, x)))

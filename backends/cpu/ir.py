@@ -91,7 +91,7 @@ class Code(code.Code):
         """The saturating intrinsics are defined on every input, where ``fptosi`` gives poison."""
         return self.intrinsic(f"llvm.fpto{'s' if signed else 'u'}i.sat.{type_}.{_SUFFIX[a.type]}", type_, a)
 
-    def library(self, name: str, a: Reg) -> Reg:
+    def call_library(self, name: str, a: Reg) -> Reg:
         """Of the system's library, on ``double``.
 
         lgamma is called in its re-entrant form: the other writes the sign to a global, which is a race between threads.

@@ -16,7 +16,7 @@ from halfulp.adapters.protocol import (
     UnsupportedError,
 )
 from halfulp.backends.common.check import NotOffered, TypeRefusal
-from halfulp.backends.common.frontend import checked, in_batches
+from halfulp.backends.common.frontend import check_level, checked, in_batches
 from halfulp.backends.common.lowering import Lowering
 from halfulp.backends.cuda.driver import DriverMissingError, device
 from halfulp.backends.cuda.functions import CudaLowering
@@ -93,7 +93,7 @@ class CudaAdapter(CudaLitmusMethods):
         Raises:
             ValueError: no such optimisation level.
         """
-        self._check_level(options)
+        check_level(options, self.opt_levels)
         return in_batches(programs, BATCH, lambda kernels: self._compile(kernels, options.opt_level))
 
     def artifact(self, program: Kernel | SourceProgram, options: Options) -> str:
@@ -102,7 +102,7 @@ class CudaAdapter(CudaLitmusMethods):
         Raises:
             ValueError: the backend does not compile the program, or no such optimisation level.
         """
-        self._check_level(options)
+        check_level(options, self.opt_levels)
         try:
             kernel = checked(program)
             return self._image([kernel], options.opt_level, ptx=True).decode()
@@ -128,7 +128,7 @@ class CudaAdapter(CudaLitmusMethods):
             TypeRefusal, NotOffered: the backend does not compile the program.
             ValueError: it has several outputs, or no such optimisation level.
         """
-        self._check_level(options)
+        check_level(options, self.opt_levels)
         return device_function(self.lowering, checked(program), name, fuse=options.opt_level > 0)
 
     def device_program(self, program: Kernel | SourceProgram, options: Options) -> DeviceProgram:
@@ -152,10 +152,6 @@ class CudaAdapter(CudaLitmusMethods):
         """Free the device's buffers. Programs may still be called, and take new ones."""
         if self.session is not None:
             self.session.close()
-
-    def _check_level(self, options: Options) -> None:
-        if options.opt_level not in self.opt_levels:
-            raise ValueError(f"optimisation level {options.opt_level}; there are {tuple(self.opt_levels)}")
 
     def _image(self, kernels: Sequence[Kernel], opt_level: int, *, ptx: bool = False) -> bytes:
         nvrtc, ptxas = self.options_of(opt_level)

@@ -157,7 +157,7 @@ class Code(code.Code):
                 number = self.select(self.icmp("slt", number, -largest - 1), -largest - 1, number)
         return self.convert("trunc", number, type_)
 
-    def library(self, name: str, a: Reg) -> Reg:
+    def call_library(self, name: str, a: Reg) -> Reg:
         """libdevice, whose functions of f32 end in f."""
         return self._call(LIBRARY.get(name, name), a)
 

@@ -42,7 +42,7 @@ class CudaLowering(Lowering):
         if mode:
             return self.approximate(code, op, x, mode)
         if op not in OWN[x.type]:
-            return code.library(op, x)
+            return code.call_library(op, x)
         return lower_math.single(code, op, x) if x.type == "float" else lower_math.double(code, op, x)
 
     def approximate(self, code: abstract.Code, op: str, x: Reg, mode: Mode) -> Reg:
