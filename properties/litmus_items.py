@@ -29,14 +29,9 @@ def programs(family: str, dtype: str) -> tuple[Program, ...]:
     """The programs of a group on one dtype."""
     if family == VALUES:
         return VALUE_PROGRAMS[dtype]
-    of_dtype = [with_dtype(program, dtype) for program in operations(dtype)]
-    chosen = [] if family not in (MINIMAL, "operation") else of_dtype
-    chosen += [
-        with_dtype(test.program, dtype)
-        for test in catalogue()
-        if test.family != "operation" and family in (MINIMAL, test.family)
-    ]
-    return tuple(program for program in chosen if (program.name in FIRST) == (family == MINIMAL))
+    tests = [(test.family, test.program) for test in catalogue() if test.family != "operation"]
+    tests += [("operation", program) for program in operations(dtype)]
+    return tuple(with_dtype(one, dtype) for of, one in tests if family == (MINIMAL if one.name in FIRST else of))
 
 
 def try_family(adapter: Adapter, family: str, plan: Plan) -> Trial:
